@@ -190,19 +190,20 @@ def _run_generate(arguments: argparse.Namespace) -> int:
     # torch and transformers are optional; the import says which is missing.
     from bpe_automata.integrations.transformers import generate
 
+    model = _load(source)
+    ends = model.generation_config.eos_token_id  # one, several, or None: those of the tokenizer
+    eos_ids = [ends] if isinstance(ends, int) else ends
+    constraint = constrain(tokenizer, language, arguments.method, eos_ids, budget=budget)
     generation = generate(
-        _load(source),
-        tokenizer,
+        model,
         arguments.prompt,
-        language,
-        method=arguments.method,
+        constraint,
         max_new_tokens=arguments.max_new_tokens,
         seed=arguments.seed,
         do_sample=arguments.sample,
         heal=arguments.heal,
         close=arguments.close,
         forced=arguments.forced,
-        budget=budget,
     )
     if generation.healing is not None:
         print(generation.healing, file=sys.stderr)

@@ -114,7 +114,7 @@ def sglang(servers, vocab_size=V, ends=END, **options):
 
 
 def generate(model):
-    return hf.generate(model, tokenizer(), "0", "a", eos_ids=[END])
+    return hf.generate(model, "0", constraint("a"))
 
 
 def of_outlines():

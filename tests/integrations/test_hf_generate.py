@@ -6,20 +6,21 @@ import re
 import pytest
 import torch
 from hf_tiny import PROMPTS, REGEXES, counted, hosted, tiny
-from served import END, PAD, START, tokenizer
+from served import END, PAD, START, constraint, tokenizer
 from tokenizers import processors
 
-from bpe_automata import Tokenizer, compile_grammar, constrain
-from bpe_automata.errors import ArgumentError, BudgetTooSmallError, PromptError
+from bpe_automata import Tokenizer, TokenTable, compile_grammar, constrain
+from bpe_automata.errors import ArgumentError, BudgetTooSmallError, DecodingError, PromptError
 from bpe_automata.integrations.transformers import generate
+from bpe_automata.models import character_tokenizer
 
 MODEL, TOKENIZER, PROMPTS = tiny(), tokenizer(), PROMPTS[:3]
 
 
-def by_hand(prompt, language, method, steps):
+def by_hand(prompt, made, steps):
     """Greedy decoding with a matcher: the definition that `generate` must meet."""
     ids, written = TOKENIZER.encode(prompt), []
-    matcher = constrain(TOKENIZER, language, method, eos_ids=[END]).matcher(ids)
+    matcher = made.matcher(ids)
     for _ in range(steps):
         with torch.no_grad():
             logits = MODEL(torch.tensor([ids + written])).logits[0, -1, : TOKENIZER.n_ids]
@@ -34,22 +35,24 @@ def by_hand(prompt, language, method, steps):
 @pytest.mark.parametrize("method", ["lift", "canonical"])
 def test_a_batch_of_all_that_constrain_takes_equals_the_matcher_row_by_row(method):
     languages = [*REGEXES[:3], {"const": 10}, {"yes", "ab"}, compile_grammar('start: "a" | "no"')]
-    options = {"method": method, "max_new_tokens": 12, "do_sample": False, "eos_ids": [END]}
+    constraints = [constrain(TOKENIZER, one, method, [END]) for one in languages]
+    options = {"max_new_tokens": 12, "do_sample": False}
     prompts = PROMPTS * 2
-    batch = generate(MODEL, TOKENIZER, prompts, languages, **options)
-    for prompt, language, found in zip(prompts, languages, batch, strict=True):
-        assert found.ids == by_hand(prompt, language, method, 12)
-        assert found == generate(MODEL, TOKENIZER, prompt, language, **options)
+    batch = generate(MODEL, prompts, constraints, **options)
+    for prompt, one, found in zip(prompts, constraints, batch, strict=True):
+        assert found.ids == by_hand(prompt, one, 12)
+        assert found == generate(MODEL, prompt, one, **options)
 
 
 def test_samples_match_are_canonical_and_follow_the_seed():
     prompts, regexes = PROMPTS * 4, [REGEXES[0], REGEXES[1], "[ab]{2,5}z?|c{1,9}"] * 4
+    constraints = [constraint(regex) for regex in regexes]
     options = {"max_new_tokens": 40, "do_sample": True, "top_k": 0, "seed": 11}
     before = torch.random.get_rng_state()
-    found = generate(MODEL, TOKENIZER, prompts, regexes, **options)
+    found = generate(MODEL, prompts, constraints, **options)
     assert torch.equal(before, torch.random.get_rng_state())
-    assert found == generate(MODEL, TOKENIZER, prompts, regexes, **options)
-    assert found != generate(MODEL, TOKENIZER, prompts, regexes, **{**options, "seed": 12})
+    assert found == generate(MODEL, prompts, constraints, **options)
+    assert found != generate(MODEL, prompts, constraints, **{**options, "seed": 12})
     assert len(set(found)) > 6
     for prompt, regex, one in zip(prompts, regexes, found, strict=True):
         assert re.fullmatch(regex, one.text)
@@ -60,11 +63,11 @@ def test_samples_match_are_canonical_and_follow_the_seed():
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_with_a_safe_end_every_text_is_complete(forced):
-    regexes = [REGEXES[2], "[ab]{2,}z?|c*", "(12|0)+x"]
+    constraints = [constraint(regex) for regex in (REGEXES[2], "[ab]{2,}z?|c*", "(12|0)+x")]
     for seed in range(6):
         options = {"do_sample": True, "seed": seed, "close": True, "forced": forced}
         most = 4 + seed
-        for one in generate(MODEL, TOKENIZER, PROMPTS, regexes, max_new_tokens=most, **options):
+        for one in generate(MODEL, PROMPTS, constraints, max_new_tokens=most, **options):
             assert (one.complete, one.finish_reason) == (True, "complete")
             assert len(one.ids) <= most
 
@@ -72,10 +75,10 @@ def test_with_a_safe_end_every_text_is_complete(forced):
 def test_a_budget_too_small_is_refused_before_the_model_is_asked():
     options = {"close": True, "max_new_tokens": 5}
     with counted(MODEL) as passes, pytest.raises(BudgetTooSmallError) as caught:
-        generate(MODEL, TOKENIZER, "ab ", REGEXES[0], **options)
+        generate(MODEL, "ab ", constraint(REGEXES[0]), **options)
     assert (caught.value.given, passes) == (5, [])
     options["max_new_tokens"] = caught.value.needed
-    found = generate(MODEL, TOKENIZER, "ab ", REGEXES[0], **options)
+    found = generate(MODEL, "ab ", constraint(REGEXES[0]), **options)
     assert found.complete
     assert len(found.ids) == caught.value.needed
     assert re.fullmatch(REGEXES[0], found.text)
@@ -98,9 +101,9 @@ def test_a_budget_too_small_is_refused_before_the_model_is_asked():
     ids=lambda options: next(iter(options)),
 )
 def test_options_that_are_set_here_are_named(options):
-    """The regex is wrong too, and would be told about if it were read first."""
+    """The constraint is wrong too, and would be told about if it were read first."""
     with counted(MODEL) as passes, pytest.raises(ArgumentError, match=next(iter(options))):
-        generate(MODEL, TOKENIZER, "0", "(", **options)
+        generate(MODEL, "0", "(", **options)
     assert not passes
 
 
@@ -112,36 +115,57 @@ CLOSE = {"close": True, "max_new_tokens": 5}
     [
         (["0", "ab "], ["[0-9]", REGEXES[0]], CLOSE, BudgetTooSmallError, "prompt 1: .* takes"),
         (["0", "a"], ["[0-9]", "b"], {}, PromptError, "prompt 1: "),
-        (["0a", "a"], "b", {"heal": 1}, PromptError, "prompt 1: healing would give back all"),
-        (["0", ""], "b", {"heal": 1}, PromptError, "prompt 1 is empty"),
-        ("0", None, {}, ArgumentError, "give a regex"),
+        (["0a", "a"], "bb", {"heal": 1}, PromptError, "prompt 1: healing would give back all"),
+        (["0", ""], "bb", {"heal": 1}, PromptError, "prompt 1 is empty"),
+        (["0", 3], "b", {}, ArgumentError, "prompt 1 is 3: give a str"),
+        (["0", [{"role": "user"}]], "b", {}, ArgumentError, "prompt 1 .* apply_chat_template"),
+        ([{"role": "user"}], "b", {}, ArgumentError, "prompt 0 .* apply_chat_template"),
     ],
 )
 def test_errors_say_which_prompt(prompts, regexes, options, error, match):
     with pytest.raises(error, match=match):
-        generate(MODEL, TOKENIZER, prompts, regexes, **options)
+        generate(MODEL, prompts, [*map(constraint, regexes)], **options)
+
+
+ANY = constraint("a")
+TABLE = TokenTable.of(ANY.automaton(), [END], TOKENIZER.n_ids)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "error", "match"),
+    [
+        ("a", ArgumentError, r"constraint 0 is 'a': make one with constrain\(tokenizer"),
+        ([ANY, None], ArgumentError, "constraint 1 is None"),
+        ([ANY], ArgumentError, "1 constraints for 2 prompts: give one for all"),
+        ([ANY, TABLE], ArgumentError, "constraint 1 is a TokenTable"),
+        ([ANY, constrain(TOKENIZER, "a", eos_ids=[END, PAD])], ArgumentError, "same eos_ids"),
+        ([ANY, constrain(TOKENIZER, "a", eos_ids=[])], DecodingError, "constraint 1 has no end"),
+        ([ANY, constrain(character_tokenizer("0a"), "a", eos_ids=[])], ArgumentError,
+         "constraint 1 is over .* one tokenizer"),
+    ],
+)  # fmt: skip
+def test_constraints_that_do_not_go_together_are_refused(constraints, error, match):
+    with counted(MODEL) as passes, pytest.raises(error, match=match):
+        generate(MODEL, ["0", "1"], constraints)
+    assert not passes
 
 
 def with_beginning():
-    """`hosted`, with an id put before a prompt, and a chat template."""
+    """`hosted`, with an id put before a prompt."""
     hf = hosted()
     hf.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<start> $A", special_tokens=[("<start>", START)]
     )
-    hf.chat_template = (
-        "<start>{% for one in messages %}{{ one.content }}<pad>{% endfor %}"
-        "{% if add_generation_prompt %}ab{% endif %}{% if messages[0].role == 'b' %}"
-        "{{ raise_exception('no b') }}{% endif %}"
-    )
     return hf
 
 
-def read_by_model(tokenizer, prompts, **options):
+def read_by_model(tokenizer, prompts):
     """The results, and the ids that the model read for the prompts."""
     model, seen = tiny("gpt2"), []
     asked = model.generate
     model.generate = lambda **given: (seen.append(given["input_ids"].tolist()), asked(**given))[1]
-    found = generate(model, tokenizer, prompts, "[0-9]{3}", max_new_tokens=4, **options)
+    digits = constrain(Tokenizer.load(tokenizer), "[0-9]{3}", eos_ids=[END])
+    found = generate(model, prompts, digits, max_new_tokens=4)
     return found, *seen
 
 
@@ -157,14 +181,12 @@ def test_prompts_are_read_with_the_ids_that_their_tokenizer_puts_before_them():
     assert own.encode(own.decode(seen[0]) + found.text)[: len(seen[0])] == seen[0]
 
 
-def test_prompts_are_taken_as_chat_messages():
+def test_the_ids_of_a_chat_template_are_read_as_they_are():
     hf, messages = with_beginning(), [{"role": "user", "content": "a0"}]
+    hf.chat_template = "<start>{% for one in messages %}{{ one.content }}<pad>{% endfor %}ab"
+    given = hf.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     ids = [START, *TOKENIZER.encode("a0"), PAD, *TOKENIZER.encode("ab")]
-    found, seen = read_by_model(hf, messages)
+    found, seen = read_by_model(hf, given)
+    assert given == ids
     assert seen == [ids]
-    assert read_by_model(hf, [messages]) == ([found], seen)
-    assert read_by_model(TOKENIZER, messages, hf_tokenizer=hf) == (found, seen)
-    with pytest.raises(ArgumentError, match=r"prompt 0 .* chat template is known"):
-        generate(MODEL, hosted(), messages, "a")
-    with pytest.raises(ArgumentError, match=r"prompt 1: .*no b"):
-        generate(MODEL, hf, [messages, [{"role": "b", "content": ""}]], "a")
+    assert read_by_model(hf, [given]) == ([found], seen)

@@ -3,10 +3,10 @@
     processor = ConstraintLogitsProcessor(constraint, inputs.input_ids, inputs.attention_mask)
     model.generate(**inputs, logits_processor=[processor])
 
-`generate` takes prompts and regexes instead of ids, and says how each text ended. `ForcedDecoding`
-spares the model the ids about which there is no choice; `prefix_allowed_tokens_fn` is the
-constraint as a function; `CausalModel` is a model as a function; `only_plain_batching` refuses the
-one way of generating in which transformers drops logits processors.
+`generate` takes texts instead of ids, and says how each one ended. `ForcedDecoding` spares the
+model the ids about which there is no choice; `prefix_allowed_tokens_fn` is the constraint as a
+function; `CausalModel` is a model as a function; `only_plain_batching` refuses the one way of
+generating in which transformers drops logits processors.
 """
 
 from bpe_automata.errors import MissingDependencyError

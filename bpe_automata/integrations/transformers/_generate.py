@@ -1,4 +1,4 @@
-"""`generate`: a batch of prompts, each completed with a text that matches its regex."""
+"""`generate`: a batch of prompts, each completed with a text of its constraint."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, overload
 import torch
 from transformers import LogitsProcessorList
 
-from bpe_automata._budget import Budget
-from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.healing import Healed
 from bpe_automata.decoding.healing import heal as give_back
 from bpe_automata.decoding.matcher import Generation
+from bpe_automata.decoding.token_table import TokenTable
 from bpe_automata.errors import ArgumentError, DecodingError, PromptError
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
 from bpe_automata.integrations.transformers._model import check_decoder
@@ -23,95 +23,81 @@ from bpe_automata.integrations.transformers._prompts import Prompt, listed, prom
 from bpe_automata.integrations.transformers._rows import (
     continuous_batching,
     naming,
+    one_each,
     padded,
-    same_ids,
 )
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 @overload
 def generate(
-    model: Any, tokenizer: Any, prompts: Prompt, regexes: Any, **options: Any
+    model: Any,
+    prompts: Prompt,
+    constraints: Constraint | Sequence[Constraint],
+    **options: Any,
 ) -> Generation: ...
 @overload
 def generate(
     model: Any,
-    tokenizer: Any,
     prompts: Sequence[Prompt],
-    regexes: Any,
+    constraints: Constraint | Sequence[Constraint],
     **options: Any,
 ) -> list[Generation]: ...
 def generate(
     model: Any,
-    tokenizer: Any,
     prompts: Prompt | Sequence[Prompt],
-    regexes: Any,
+    constraints: Constraint | Sequence[Constraint],
     *,
-    method: Method = "canonical",
-    prefix: bool = True,
     max_new_tokens: int = 128,
-    eos_ids: Sequence[int] | None = None,
     seed: int | None = None,
     heal: int = 0,
     close: bool = False,
     forced: bool = False,
-    hf_tokenizer: Any = None,
-    budget: Budget | None = None,
     **options: Any,
 ) -> Generation | list[Generation]:
-    """Complete each prompt with a text that matches its regex; one batch.
+    """Complete each prompt with a text of its constraint; one batch.
 
-    `model`: a decoder-only model of transformers. `tokenizer`: a `Tokenizer`, or anything that
-    `Tokenizer.load` reads.
-    `prompts`: one or a list of them, each a text, its ids (a list, or a tensor [length]; a tensor
-    [prompts, length] is a batch) without padding, or chat messages (a list of {"role", "content"}).
-    A text is read with the ids that the tokenizer puts around it (`Tokenizer.encode_prompt`); ids
-    are read as they are; messages by the chat template of a tokenizer of transformers, `tokenizer`
-    or `hf_tokenizer`, with the beginning of the answer.
-    `regexes`: one for all prompts, or a list of one each; a regex, or whatever else `constrain`
-    takes for a language (a schema, an automaton, a list of texts), or a `Constraint` over the same
-    tokenizer, which is taken as it is, `method` and all.
-    `eos_ids`: by default those of the first Constraint, else of the generation config, else the
-    tokenizer's.
+    `model`: a decoder-only model of transformers.
+    `prompts`: one or a list of them, each a text or its ids (a list, or a tensor [length]; a tensor
+    [prompts, length] is a batch) without padding. A text is read with the ids that the tokenizer
+    of its constraint puts around it (`Tokenizer.encode_prompt`); ids are read as they are: those of
+    chat messages are what `apply_chat_template` of a tokenizer of transformers makes.
+    `constraints`: one for all prompts, or a list of one each, over one tokenizer and with the same
+    end-of-sequence ids. `constrain` takes those of the tokenizer; where the model names others,
+    give it `eos_ids`.
+    `max_new_tokens`: ids of each text, end-of-sequence included.
     `seed`: for sampling; the global state of torch is left as it was.
     `heal`: how many of a prompt's last ids may be given back (see `decoding.heal`).
     `close`: allow only what can be complete within `max_new_tokens` (see `Constraint.within`).
     `forced`: do not ask the model where only one id is possible (see `ForcedDecoding`); the texts
     are the same, and each result says how many `passes` its batch took and what was `forced`.
-    `hf_tokenizer`: that of transformers, which chat messages need; by default `tokenizer`, if it is
-    one.
-    `budget`: of the constraints that are made here (see `constrain`).
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
 
     A list for a list of prompts. Raises `ArgumentError` for options that the results have no room
-    for, or that are set here; `PromptError` and, with `close`, `BudgetTooSmallError`, which name
-    the prompt, before anything is generated; the errors of `constrain`; and UnsupportedFeatureError
+    for, or that are set here, and for constraints that do not go together; `DecodingError` if they
+    have no end-of-sequence id; `PromptError` and, with `close`, `BudgetTooSmallError`, which name
+    the prompt, before anything is generated; `BudgetExceededError`; UnsupportedFeatureError
     for encoder-decoder models, continuous batching and what `ForcedDecoding` refuses; LogitsError
     where options such as min_new_tokens forbid all that the mask allows.
     """
     check_decoder(model)
     check_options(model, options, max_new_tokens)
-    host = hf_tokenizer or tokenizer
     asked, alone = listed(prompts)
-    each = patterns(regexes, len(asked))
     if not asked:
         return []
-    tokenizer = Tokenizer.load(tokenizer)
-    ends = end_ids(model, tokenizer, each, eos_ids, options)
-    constraints = _constraints(tokenizer, each, method, ends, budget)
-    given = [prompt_ids(tokenizer, host, *numbered) for numbered in enumerate(asked)]
-    healed = _healed(constraints, given, heal)
+    each = fitting(constraints, len(asked))
+    ends = each[0].eos_ids
+    healed = _healed(each, asked, heal)
     if close:
         healed = [replace(o, constraint=o.constraint.within(max_new_tokens)) for o in healed]
     batch = padded([list(one.prefix) for one in healed], ends[0])
-    processor = ConstraintLogitsProcessor(
-        [one.constraint for one in healed], **batch, prefix=prefix
-    )
+    processor = ConstraintLogitsProcessor([one.constraint for one in healed], **batch)
     loop = ForcedDecoding(processor, streamer=options.pop("streamer", None)) if forced else None
     options |= {"max_new_tokens": max_new_tokens, "custom_generate": loop}
     results = []
     for row, ids in enumerate(_completed(model, processor, batch, ends, seed, options)):
+        tokenizer = each[row].tokenizer
         result = processor.result(tokenizer, row, ids, healed[row].prefix)
         if loop is not None:
             result = replace(result, passes=loop.passes, forced=loop.forced[row])
@@ -150,30 +136,11 @@ def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> 
     return replace(result, text=written.decode("utf-8", "replace"), healing=healed.healing)
 
 
-def _constraints(
-    tokenizer: Tokenizer,
-    each: list[Any],
-    method: Method,
-    eos_ids: tuple[int, ...],
-    budget: Budget | None,
-) -> list[Constraint]:
-    """One per prompt; equal regexes share theirs."""
-    built: dict[int | str, Constraint] = {}
-    found = []
-    for regex in each:
-        key = regex if isinstance(regex, str) else id(regex)
-        if isinstance(regex, Constraint):
-            built[key] = regex
-        elif key not in built:
-            built[key] = constrain(tokenizer, regex, method, eos_ids, budget=budget)
-        found.append(built[key])
-    return found
-
-
-def _healed(constraints: list[Constraint], given: list[list[int]], heal: int) -> list[Healed]:
+def _healed(constraints: list[Constraint], prompts: list[Any], heal: int) -> list[Healed]:
     """Raises PromptError, naming the prompt."""
     found = []
-    for number, (constraint, ids) in enumerate(zip(constraints, given, strict=True)):
+    for number, (constraint, prompt) in enumerate(zip(constraints, prompts, strict=True)):
+        ids = prompt_ids(constraint.tokenizer, prompt)
         if not heal:
             found.append(Healed(constraint, tuple(ids), None))
             continue
@@ -203,7 +170,7 @@ def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
 
 _OWN = {
     "custom_generate": "use forced=True, or model.generate with a ConstraintLogitsProcessor",
-    "eos_token_id": "give eos_ids",
+    "eos_token_id": "make the constraints with eos_ids",
     "pad_token_id": "the results hold no padding",
     "max_length": "give max_new_tokens",
     "input_ids": "give prompts",
@@ -253,43 +220,23 @@ def settings(model: Any, options: dict[str, Any]) -> Callable[[str], Any]:
     return setting
 
 
-def patterns(regexes: Any, count: int) -> list[Any]:
-    """One per prompt. Raises ArgumentError."""
-    each = list(regexes) if isinstance(regexes, list | tuple) else [regexes] * count
-    if len(each) != count:
-        raise ArgumentError(
-            f"{len(each)} regexes for {count} prompts: give one, or one each; a list of texts for "
-            "one prompt is [texts]"
-        )
-    return each
-
-
-def end_ids(
-    model: Any,
-    tokenizer: Tokenizer,
-    each: Sequence[Any],
-    given: Sequence[int] | None,
-    options: dict[str, Any],
-) -> tuple[int, ...]:
-    """The end-of-sequence ids: those given, else of the first Constraint, else of the model, else
-    of the tokenizer. Raises ArgumentError for a Constraint that does not fit, DecodingError."""
-    made = {number: one for number, one in enumerate(each) if isinstance(one, Constraint)}
-    found: Any = given
-    if found is None:
-        found = next((one.eos_ids for one in made.values()), None)
-    if found is None:
-        found = settings(model, options)("eos_token_id")
-    if found is None:
-        found = tokenizer.eos_ids
-    ids = (found,) if isinstance(found, int) else tuple(found)
-    if not ids:
-        raise DecodingError("neither model nor tokenizer names an end-of-sequence id: pass eos_ids")
-    for number, one in made.items():
-        if not same_ids(one.tokenizer, tokenizer):
-            raise ArgumentError(f"constraint {number} is over another tokenizer than was given")
-        if set(one.eos_ids) != set(ids):
+def fitting(constraints: Any, count: int) -> list[Constraint]:
+    """One per prompt, which end alike. Raises ArgumentError, DecodingError."""
+    found: list[Constraint] = []
+    for number, one in enumerate(one_each(constraints, count)):
+        if isinstance(one, TokenTable):
             raise ArgumentError(
-                f"constraint {number} ends with ids {one.eos_ids}, others with {ids}: make all of "
-                "them with the same eos_ids"
+                f"constraint {number} is a TokenTable, which knows no tokenizer: use "
+                "model.generate with a ConstraintLogitsProcessor"
             )
-    return ids
+        found.append(one)
+        if not one.eos_ids:
+            raise DecodingError(
+                f"constraint {number} has no end-of-sequence id: make it with eos_ids"
+            )
+        if set(one.eos_ids) != set(found[0].eos_ids):
+            raise ArgumentError(
+                f"constraint {number} ends with ids {one.eos_ids}, constraint 0 with "
+                f"{found[0].eos_ids}: make all of them with the same eos_ids"
+            )
+    return found

@@ -56,8 +56,9 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     `attention_mask` says, or without one, where one of several prompts ends with `pad_id`) or is
     not one that the processor was made for, `BufferShapeError` if shapes of ids, masks or the
     number of rows do not fit, `TokenOutOfRangeError` for negative ids, `ArgumentError` for what is
-    no constraint or one over another tokenizer, `DecodingError` without any end-of-sequence id, and
-    `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
+    no constraint, one over another tokenizer, or too few, `DecodingError` without any
+    end-of-sequence id, and `UnsupportedFeatureError` under continuous batching (see
+    `only_plain_batching`).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The prompts of `generate`, texts, ids or chat messages, and the ids that are read."""
+"""The prompts of `generate`, texts or ids, and the ids that are read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bpe_automata._arguments import sequence_of_ids, short
 from bpe_automata.errors import ArgumentError
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
-Prompt: TypeAlias = str | Sequence[int] | Sequence[Mapping[str, Any]]
-"""A text, its ids (also a tensor or array [length]), or chat messages with "role" and "content"."""
+Prompt: TypeAlias = str | Sequence[int]
+"""A text, or its ids (also a tensor or array [length])."""
 
 
 def listed(prompts: Any) -> tuple[list[Any], bool]:
@@ -21,16 +21,17 @@ def listed(prompts: Any) -> tuple[list[Any], bool]:
     given = _plain(prompts)
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise ArgumentError(
-            f"prompts are a {type(prompts).__name__}: give texts, lists of ids without padding, or "
-            "lists of chat messages"
+            f"prompts are a {type(prompts).__name__}: give texts, or lists of ids without padding"
         )
     each = [_plain(one) for one in given]
-    if each and isinstance(each[0], int | Mapping):
+    if each and isinstance(each[0], int):
         return [each], True
     for number, one in enumerate(each):
-        if not isinstance(one, str | list | tuple):
+        if not isinstance(one, str | list | tuple) or any(isinstance(m, Mapping) for m in one[:1]):
             raise ArgumentError(
-                f"prompt {number} is {short(one)}: give a str, a list of ids, or chat messages"
+                f"prompt {number} is {short(one)}: give a str or a list of ids; of chat messages "
+                "those that apply_chat_template(messages, add_generation_prompt=True, "
+                "return_dict=False) makes"
             )
     return each, False
 
@@ -40,23 +41,8 @@ def _plain(given: Any) -> Any:
     return given.tolist() if hasattr(given, "tolist") else given
 
 
-def prompt_ids(tokenizer: Tokenizer, host: Any, number: int, prompt: Any) -> list[int]:
-    """What the model reads for prompt `number`. `host`: a tokenizer of transformers, or None.
-
-    Raises ArgumentError for messages without a chat template, or that it refuses."""
+def prompt_ids(tokenizer: Tokenizer, prompt: Any) -> list[int]:
+    """What the model reads. Raises ArgumentError."""
     if isinstance(prompt, str):
         return tokenizer.encode_prompt(prompt)
-    if not prompt or not isinstance(prompt[0], Mapping):
-        return list(sequence_of_ids(prompt))
-    if getattr(host, "chat_template", None) is None:
-        raise ArgumentError(
-            f"prompt {number} is chat messages, and no chat template is known: give a tokenizer of "
-            "transformers that has one, as hf_tokenizer or tokenizer, or give text or ids"
-        )
-    try:
-        made = host.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False)
-    except Exception as error:  # whatever a template raises
-        raise ArgumentError(
-            f"prompt {number}: the chat template refuses the messages: {error}"
-        ) from error
-    return list(sequence_of_ids(made))
+    return list(sequence_of_ids(prompt))

@@ -74,7 +74,7 @@ class Rows:
         pad_id: int | None,
     ) -> None:
         prompts = unpadded(input_ids, attention_mask, pad_id)
-        each = _each(constraints, len(prompts))
+        each = one_each(constraints, len(prompts))
         made = {id(one): _engine(one) for one in each}
         self.engines = [made[id(one)] for one in each]
         self.given = input_ids.cpu().numpy().astype(np.int64)
@@ -158,20 +158,23 @@ def _goes_on(engine: Engine[Any], state: State) -> bool:
     return bool(engine.eos_ids) or bool(engine.mask(state).any())
 
 
-def _each(constraints: Language | Sequence[Language], count: int) -> Sequence[Language]:
-    """One per prompt. Raises ArgumentError, BufferShapeError."""
+def one_each(constraints: Language | Sequence[Language], count: int) -> Sequence[Language]:
+    """One per prompt. Raises ArgumentError."""
     if isinstance(constraints, Language):
         return [constraints] * count
-    each: list[object] = [constraints] if isinstance(constraints, str) else list(constraints)
+    are_several = isinstance(constraints, Sequence) and not isinstance(constraints, str)
+    each: list[object] = [*constraints] if are_several else [constraints]
     found: list[Language] = []
     for number, one in enumerate(each):
         if not isinstance(one, Language):
             raise ArgumentError(
-                f"constraint {number} is {short(one)}: make one with constrain(...)"
+                f"constraint {number} is {short(one)}: make one with constrain(tokenizer, ...)"
             )
         found.append(one)
     if len(found) != count:
-        raise BufferShapeError(f"{len(found)} constraints for {count} prompts")
+        raise ArgumentError(
+            f"{len(found)} constraints for {count} prompts: give one for all, or one each"
+        )
     first = found[0]
     for number, one in enumerate(found):
         if not _same_vocabulary(one, first):
