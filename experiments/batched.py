@@ -297,7 +297,7 @@ class Batch:
             texts = self._texts.order[slots]
             logs = self._log_weights[texts]
             if 0 < effective_sample_size(logs) < len(slots) / 2:
-                chosen[slots] = slots[resample(normalised(logs), "systematic", self._rng)]
+                chosen[slots] = slots[resample(normalised(logs), self._rng)]
                 self._log_weights[texts] = np.logaddexp.reduce(logs) - np.log(len(slots))
         if (chosen != np.arange(len(groups))).any():
             self._texts.copy(chosen)

@@ -31,7 +31,7 @@ from bpe_automata.banning._patterns import (
     word_pattern,
 )
 from bpe_automata.composition.language import automaton_of
-from bpe_automata.decoding.constraint import Constraint, Method, constrain, rebuilt
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
@@ -283,31 +283,3 @@ def _has_ended(rest: bytes, ended: bool) -> bool:
     if not rest:
         return ended
     return any(not_of_word().accepts(rest[:n]) for n in range(1, len(rest) + 1))
-
-
-# A ban applied to a constraint: prepared once, for many texts.
-
-
-@dataclass(frozen=True)
-class AppliedBan(Immutable):
-    """after(before) = the constraint, its method and budget included, to the texts of `constraint`
-    in which nothing is banned after the text `before`.
-
-    Memoises the constraints, one for each part of a banned text that a text before may end in, so
-    it is worth keeping and sharing. It knows its ban, so it cannot be taken for another's.
-    """
-
-    ban: Ban
-    constraint: Constraint
-
-    def after(self, before: str = "") -> Constraint:
-        """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
-        context = self.ban.context(before)
-        if context not in self._made:
-            allowed = self.ban.allowed_in(self.constraint.dfa, before)
-            self._made.setdefault(context, rebuilt(self.constraint, allowed))
-        return self._made[context]
-
-    @cached
-    def _made(self) -> dict[int, Constraint]:
-        return {}

@@ -4,7 +4,7 @@
 given the language, but comes with the weights that correct for it (`weights`: `estimate`,
 `distribution`, `log_normaliser`). `smc` spends its sequences better; `adaptive` needs no masks;
 `rejection` is exact where it is fast enough. `decode_allowed` and `decode_without` keep to a
-`banning.Ban`: by the mask, or by going back from what is banned.
+`banning.AppliedBan`: by the mask, or by going back from what is banned.
 """
 
 from bpe_automata.sampling._banned import BannedGeneration, Rollback, decode_allowed

@@ -9,9 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from bpe_automata.automata.algebra import all_texts
 from bpe_automata.banning import AppliedBan, Ban
-from bpe_automata.decoding.constraint import Constraint, constrain
 from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling._logits import (
@@ -57,10 +55,15 @@ class BannedGeneration(Generation):
     discarded: int = 0
 
 
-def free(tokenizer: Tokenizer) -> Constraint:
-    """Any tokenization of any text, added tokens (but end-of-sequence) left out: what a model
-    writes on its own, save for bytes that are no text."""
-    return constrain(tokenizer, all_texts(), "lift", added_tokens=False)
+def text_before(banned: AppliedBan, prompt: Sequence[int], after: str | None) -> str:
+    """The text before, in which what is banned may begin: `after`, else that of the prompt. Raises
+    ArgumentError for what is no AppliedBan."""
+    if not isinstance(banned, AppliedBan):
+        raise ArgumentError(
+            f"banned is a {type(banned).__name__}: give AppliedBan(ban, constraint), with "
+            "any_text(tokenizer) as the constraint if there is no other"
+        )
+    return tail(banned.constraint.tokenizer, prompt) if after is None else after
 
 
 def tail(tokenizer: Tokenizer, prompt: Sequence[int]) -> str:
@@ -113,58 +116,31 @@ def _unfinished(data: bytes) -> int:
 
 def decode_allowed(
     model: Model,
-    ban: Ban,
-    tokenizer: Tokenizer,
+    banned: AppliedBan,
     prompt: Sequence[int] = (),
     *,
-    constraint: Constraint | None = None,
     after: str | None = None,
     max_new_tokens: int = 128,
     temperature: float = 1.0,
     seed: int | np.random.Generator | None = None,
-    banned: AppliedBan | None = None,
 ) -> BannedGeneration:
     """A text in which nothing is banned, drawn under the mask that knows it.
 
-    constraint: what else constrains; by default `free`. after: the text before, in which a banned
-    word may begin; None: that of the prompt, see `tail`. The rest as for `decode`. A text that runs
+    banned: the ban, and what else constrains: `AppliedBan(ban, any_text(tokenizer))` for nothing
+    else. after: the text before, in which a banned word may begin; None: that of the prompt, what
+    its ids spell after the last added or control token. The rest as for `decode`. A text that runs
     out of ids may end in what is a whole word only because nothing follows: it is cut before that.
 
-    banned: `AppliedBan(ban, constraint)`, to use it for several calls, whatever comes before.
-
-    Raises what `decode` raises, ArgumentError if `banned` is of another ban or constraint, and
-    EmptyLanguageError if the ban leaves nothing.
+    Raises what `decode` raises, and EmptyLanguageError if the ban leaves nothing.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
-    applied = _applied(ban, tokenizer, constraint, banned)
-    before = tail(tokenizer, prompt) if after is None else after
-    matcher, rng = applied.after(before).matcher(prompt), np.random.default_rng(seed)
+    before = text_before(banned, prompt, after)
+    matcher, rng = banned.after(before).matcher(prompt), np.random.default_rng(seed)
     run = _Run(model, matcher, prompt, temperature, rng)
-    run.plain = applied.constraint.matcher(prompt)
+    run.plain = banned.constraint.matcher(prompt)
     while not run.matcher.is_finished and len(run.matcher.ids) < max_new_tokens:
         run.step()
-    return run.banned_result(applied, before)
-
-
-def _applied(
-    ban: Ban, tokenizer: Tokenizer, constraint: Constraint | None, banned: AppliedBan | None
-) -> AppliedBan:
-    """What was prepared, if it is for this ban and constraint; else made now."""
-    if banned is None:
-        return AppliedBan(ban, constraint or free(tokenizer))
-    if not isinstance(banned, AppliedBan):
-        raise ArgumentError(
-            f"banned is a {type(banned).__name__}; give AppliedBan(ban, constraint), which knows "
-            "what it bans"
-        )
-    if banned.ban != ban:
-        raise ArgumentError(f"banned is prepared for {banned.ban}, not for {ban}")
-    if constraint is not None and banned.constraint is not constraint:
-        raise ArgumentError(
-            "banned is prepared for another constraint than the one given; leave that out, or "
-            "prepare AppliedBan(ban, constraint)"
-        )
-    return banned
+    return run.banned_result(banned, before)
 
 
 class _Run(Run):
@@ -184,9 +160,9 @@ class _Run(Run):
         self.matcher.advance(token)
         self.plain.advance(token)
 
-    def banned_result(self, applied: AppliedBan, before: str) -> BannedGeneration:
+    def banned_result(self, banned: AppliedBan, before: str) -> BannedGeneration:
         """How it ended."""
-        constraint = applied.constraint
+        constraint = banned.constraint
         tokenizer, eos_ids = constraint.tokenizer, constraint.eos_ids
         ids = [token for token in self.matcher.ids if token not in eos_ids]
         ended = only_the_end_follows(self.matcher, constraint)
@@ -195,7 +171,7 @@ class _Run(Run):
             tokenizer.text_bytes((token,), (*self.prompt, *ids[:k])[-1:])
             for k, token in enumerate(ids)
         ]
-        n = len(ids) if ended else kept(applied.ban, before, pieces)
+        n = len(ids) if ended else kept(banned.ban, before, pieces)
         if n < len(ids):
             self.matcher.rollback(len(ids) - n)
         return BannedGeneration(

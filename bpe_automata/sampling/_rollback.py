@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata._arguments import at_least
-from bpe_automata.banning import Ban, Spellings, Watch
+from bpe_automata.banning import AppliedBan, Watch
 from bpe_automata.decoding.constraint import Constraint
-from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sampling._banned import BannedGeneration, Rollback, free, kept, tail
+from bpe_automata.errors import EmptyLanguageError
+from bpe_automata.sampling._banned import BannedGeneration, Rollback, kept, text_before
 from bpe_automata.sampling._logits import (
     Model,
     checked,
@@ -34,7 +34,6 @@ from bpe_automata.sampling._logits import (
     only_the_end_follows,
 )
 from bpe_automata.sampling._loop import asked
-from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 _KEPT = 32  # positions whose distribution is kept, so that going back asks the model nothing anew
 _End = Literal["complete", "truncated"] | None
@@ -43,42 +42,29 @@ _Bans = dict[tuple[int, ...], set[int]]
 
 def decode_without(
     model: Model,
-    ban: Ban,
-    tokenizer: Tokenizer,
+    banned: AppliedBan,
     prompt: Sequence[int] = (),
     *,
-    constraint: Constraint | None = None,
     after: str | None = None,
     max_new_tokens: int = 128,
     temperature: float = 1.0,
     seed: int | np.random.Generator | None = None,
     max_rollbacks: int = 1000,
-    spellings: Spellings | None = None,
 ) -> BannedGeneration:
     """A text in which nothing is banned, by going back from what is.
 
-    constraint: what else constrains, its ban left out; by default `banned.free`. after: the text
-    before, in which a banned word may begin; None: that of the prompt. max_new_tokens: of the text
-    and its end-of-sequence, ids that were thrown away not counted. max_rollbacks: a text that would
-    need more is cut before what is banned, and truncated. One uniform number is drawn for each id,
-    those thrown away among them.
-
-    spellings: those of the ban, to use them for several calls.
+    banned, after: as for `decode_allowed`. max_new_tokens: of the text and its end-of-sequence, ids
+    that were thrown away not counted. max_rollbacks: a text that would need more is cut before what
+    is banned, and truncated. One uniform number is drawn for each id, those thrown away among them.
 
     Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
     of the constraint that the model gives any mass is banned.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     max_rollbacks = at_least(0, max_rollbacks, "max_rollbacks")
-    plain = constraint or free(tokenizer)
-    spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
-    if spellings.ban != ban or spellings.tokenizer is not tokenizer:
-        raise ArgumentError(
-            f"spellings are of {spellings.ban} or a tokenizer that are not those given"
-        )
-    before = tail(tokenizer, prompt) if after is None else after
-    watch = Watch(spellings, prompt, before)
-    run = _Run(model, plain, prompt, watch, before, temperature, np.random.default_rng(seed))
+    before, rng = text_before(banned, prompt, after), np.random.default_rng(seed)
+    watch = Watch(banned.spellings, prompt, before)
+    run = _Run(model, banned.constraint, prompt, watch, before, temperature, rng)
     run.max_rollbacks = max_rollbacks
     end: _End = None
     while end is None:

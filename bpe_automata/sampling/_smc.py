@@ -16,9 +16,9 @@ et al., *Sequential Monte Carlo Steering of Large Language Models using Probabil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,23 +61,18 @@ def smc(
     temperature: float = 1.0,
     seed: int | np.random.Generator | None = None,
     threshold: float = 0.5,
-    resampling: Resampling = "systematic",
 ) -> Population:
     """A weighted population of `particles` sequences.
 
     threshold: resample where the effective sample size falls below that share of the particles; 0
-    for never, 1 for nearly always. resampling: "systematic", "stratified" or "multinomial".
-    Sequences with the same ids share one call of the model; up to `particles` distributions,
-    float64 [n_ids], are held at a time. For the other arguments see `decode`. Raises PromptError,
-    LogitsError, ArgumentError, and ModelError if the model raises.
+    for never, 1 for nearly always. Sequences with the same ids share one call of the model; up to
+    `particles` distributions, float64 [n_ids], are held at a time. For the other arguments see
+    `decode`. Raises PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
     particles = at_least(1, particles, "the number of samples")
-    if not 0 <= number(threshold, "threshold") <= 1 or resampling not in SCHEMES:
-        raise ArgumentError(
-            f"threshold {threshold} must be in 0 .. 1, resampling {resampling!r} one of "
-            f"{', '.join(SCHEMES)}"
-        )
+    if not 0 <= number(threshold, "threshold") <= 1:
+        raise ArgumentError(f"threshold {threshold} must be in 0 .. 1")
     rng = np.random.default_rng(seed)
     run = _Run(model, constraint, prompt, particles, temperature)
     sizes, resampled = [], []
@@ -87,7 +82,7 @@ def smc(
         run.weigh()
         sizes.append(effective_sample_size(run.log_weights))
         if 0 < sizes[-1] < threshold * particles:
-            run.resample(resampling, rng)
+            run.resample(rng)
             resampled.append(step)
         run.draw(rng)
     generations = run.results()
@@ -170,9 +165,9 @@ class _Run:
             found = self._distributions[matcher.ids] = _Distribution(log_p, allowed, log_mass)
         return found
 
-    def resample(self, scheme: Resampling, rng: np.random.Generator) -> None:
+    def resample(self, rng: np.random.Generator) -> None:
         """All weights become their mean."""
-        chosen = resample(normalised(self.log_weights), scheme, rng)
+        chosen = resample(normalised(self.log_weights), rng)
         self.matchers = [self.matchers[k].copy() for k in chosen.tolist()]
         self.log_weights[:] = log_normaliser(self.log_weights).value
 
@@ -196,22 +191,13 @@ class _Run:
 #
 #     E[copies of particle i] = n W_i,  so no weighted mean changes on average
 #
-# All three schemes put n points into [0, 1) and take, for each, the particle whose interval it
-# falls into. The more evenly the points lie, the less noise is added.
+# There is one point in each n-th part of [0, 1), all at the same place in it ("systematic"). Each
+# takes the particle whose interval it falls into; as they lie evenly, they add little noise.
 #
 # Source: Douc, Cappe, Moulines, *Comparison of Resampling Schemes for Particle Filtering*, 2005.
 
-Resampling = Literal["systematic", "stratified", "multinomial"]
 
-
-def resample(weights: np.ndarray, scheme: Resampling, rng: np.random.Generator) -> np.ndarray:
+def resample(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Indices of the particles that go on, ascending, int64 [n]; weights: [n], adding up to 1."""
-    return piece(np.cumsum(weights), SCHEMES[scheme](len(weights), rng))
-
-
-# One point in each n-th part, all at the same place in it, or each anywhere; or n points anywhere.
-SCHEMES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
-    "systematic": lambda n, rng: (np.arange(n) + rng.random()) / n,
-    "stratified": lambda n, rng: (np.arange(n) + rng.random(n)) / n,
-    "multinomial": lambda n, rng: np.sort(rng.random(n)),
-}
+    n = len(weights)
+    return piece(np.cumsum(weights), (np.arange(n) + rng.random()) / n)

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Constraint, Tokenizer
-from bpe_automata.banning import AppliedBan, Ban, Spellings
+from bpe_automata import Tokenizer
+from bpe_automata.banning import AppliedBan, Ban, Spellings, any_text
 from bpe_automata.decoding.constraint import rebuilt
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
-from bpe_automata.sampling._banned import free, tail
+from bpe_automata.sampling._banned import tail
 from bpe_automata.sampling._loop import asked
 from experiments.cases import FORMATS
 from experiments.lab import Row
@@ -78,7 +78,7 @@ def measure(
 ) -> list[Row]:
     """A row for each mode; spellings: states, transitions and sequences of all as one automaton."""
     loaded = opened(config.model, config.device, config.dtype)
-    tokenizer, plain = loaded.tokenizer, free(loaded.tokenizer)
+    tokenizer, plain = loaded.tokenizer, any_text(loaded.tokenizer)
     if number < 0:
         banned, ids = ban_of(WORDS, ban), loaded.prompt_ids(PROMPTS[prompt])
         drawing: Row = {"temperature": 0.0, "max_new_tokens": config.new_ids}
@@ -92,7 +92,7 @@ def measure(
         drawing = {"seed": seed, "max_new_tokens": LIST_IDS}
         said = {"words": words, "ban": ban, "before": before}
         model = wanting_model(tokenizer, words, before, seed, plain.eos_ids)
-    rows = runs(model, tokenizer, banned, plain, ids, before, turn, **drawing)
+    rows = runs(model, AppliedBan(banned, plain), ids, before, turn, **drawing)
     return [said | row for row in rows]
 
 
@@ -108,9 +108,7 @@ Model = Callable[[Sequence[int]], np.ndarray]
 
 def runs(
     model: Any,
-    tokenizer: Tokenizer,
-    ban: Ban,
-    plain: Constraint,
+    banned: AppliedBan,
     prompt: Sequence[int],
     before: str,
     turn: int = 0,
@@ -122,12 +120,13 @@ def runs(
     the mode before wrote is taken back by that)."""
     rows, first = list[Row](), turn % len(MODES)
     for mode in MODES[first:] + MODES[:first]:
-        own, its_ban = rebuilt(plain, plain.dfa), replace(ban)
-        prepared, loop = timed(partial(ready, mode, tokenizer, its_ban, own, before))
+        plain = banned.constraint
+        own = AppliedBan(replace(banned.ban), rebuilt(plain, plain.dfa))
+        prepared, loop = timed(partial(ready, mode, own, before))
         asked(model, prompt, ())
         spent, run = timed(partial(loop, model, prompt=prompt, **options))
         row: Row = {"mode": mode, "text": run.text, "ids": len(run.ids), "passes": run.passes}
-        row |= {"spent": spent, "prepared": prepared, "banned": found(ban, run.text, before)}
+        row |= {"spent": spent, "prepared": prepared, "banned": found(banned.ban, run.text, before)}
         if isinstance(run, BannedGeneration):
             row |= {"acted": run.acted, "discarded": run.discarded}
             back = [[r.position, r.token, r.word, len(r.discarded)] for r in run.rollbacks]
@@ -136,19 +135,15 @@ def runs(
     return rows
 
 
-def ready(
-    mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str
-) -> Callable[..., Any]:
+def ready(mode: str, banned: AppliedBan, before: str) -> Callable[..., Any]:
     """The loop of a mode, with what several texts could share."""
     if mode == "free":
-        return partial(decode, constraint=plain)
-    given: Row = {"ban": ban, "tokenizer": tokenizer, "constraint": plain, "after": before}
+        return partial(decode, constraint=banned.constraint)
     if mode == "exact":
-        made = AppliedBan(ban, plain)
-        made.after(before)
-        return partial(decode_allowed, banned=made, **given)
-    spellings = Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
-    return partial(decode_without, spellings=spellings, **given)
+        banned.after(before)
+        return partial(decode_allowed, banned=banned, after=before)
+    _ = banned.spellings
+    return partial(decode_without, banned=banned, after=before)
 
 
 # The search for banned words: by strings, with nothing of the library.

@@ -121,7 +121,7 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
         weights += np.where(going, left[at], 0.0)
         for own, logs in zip(at, weights, strict=True):
             if effective_sample_size(logs) < n / 2:
-                own[:] = own[resample(normalised(logs), "systematic", rng)]
+                own[:] = own[resample(normalised(logs), rng)]
                 logs[:] = np.logaddexp.reduce(logs) - np.log(n)
         going = np.isfinite(left[at])
         own = number[at[going]]

@@ -25,8 +25,8 @@ from tiny_bans import (
 )
 
 from bpe_automata import constrain
-from bpe_automata.banning import AppliedBan, Ban
-from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
+from bpe_automata.banning import AppliedBan, Ban, any_text
+from bpe_automata.errors import ArgumentError, EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import _banned as banned
 from bpe_automata.sampling import _loop as loop
 from bpe_automata.sampling import _rollback as rollback
@@ -35,6 +35,7 @@ from bpe_automata.sampling._banned import decode_allowed
 from bpe_automata.sampling._rollback import decode_without
 
 MODES = (decode_allowed, decode_without)
+BAN = Ban(["ab", "é"])
 
 
 def every_run(monkeypatch, run):
@@ -80,8 +81,8 @@ def test_both_modes_write_the_same_texts(ban, few, before, monkeypatch):
     constraint without anything banned."""
 
     def run_of(mode):
-        options = {"constraint": FREE, "after": before, "max_new_tokens": 3}
-        return lambda: mode(only(few), ban, TOKENIZER, **options)
+        options = {"after": before, "max_new_tokens": 3}
+        return lambda: mode(only(few), AppliedBan(ban, FREE), **options)
 
     written = {}
     for mode in MODES:
@@ -109,8 +110,8 @@ def test_no_banned_word_passes_on_any_seed(data):
         data.draw(st.lists(parts, min_size=1, max_size=3, unique=True)), (), whole_word, ignore_case
     )
     before, seed = data.draw(st.text("ab ", max_size=2)), data.draw(st.integers(0, 2**30))
+    applied = AppliedBan(ban, data.draw(st.sampled_from([FREE, any_text(TOKENIZER)])))
     options = {
-        "constraint": data.draw(st.sampled_from([FREE, None])),
         "after": before,
         "max_new_tokens": data.draw(st.integers(0, 12)),
         "temperature": data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])),
@@ -120,7 +121,7 @@ def test_no_banned_word_passes_on_any_seed(data):
     cap = data.draw(st.sampled_from([0, 1, 5, 1000]))
     for mode, more in ((decode_allowed, {}), (decode_without, {"max_rollbacks": cap})):
         try:
-            run = mode(model, ban, TOKENIZER, **options, **more)
+            run = mode(model, applied, **options, **more)
         except EmptyLanguageError:
             assert mode is decode_without or ban.allowed_after(before).is_empty
             continue
@@ -140,7 +141,7 @@ def test_without_anything_to_do_it_is_the_free_loop():
         options = {"max_new_tokens": 1 + seed % 4, "seed": seed}
         free = decode(model, plain, **options)
         for mode in MODES:
-            run = mode(model, ban, TOKENIZER, constraint=plain, **options)
+            run = mode(model, AppliedBan(ban, plain), **options)
             assert (run.ids, run.finish_reason, run.acted) == (free.ids, free.finish_reason, 0)
             assert (run.passes, run.complete) == (free.passes, free.complete)
             if mode is decode_allowed:
@@ -156,12 +157,12 @@ def test_what_a_model_does_wrong():
     for mode in MODES:
         for model, error in ((failing, ModelError), (only([SPECIAL]), LogitsError)):
             with pytest.raises(error):
-                mode(model, Ban(["ab"]), TOKENIZER, constraint=FREE)
+                mode(model, AppliedBan(BAN, FREE))
+        with pytest.raises(ArgumentError, match=r"banned is a Ban: give AppliedBan"):
+            mode(random_model(0), BAN)
 
 
 # ---------------------------------------------------------------- put on a constraint once
-
-BAN = Ban(["ab", "é"])
 
 
 @pytest.mark.parametrize("before", ["", "a", "xa", " "])
@@ -169,9 +170,9 @@ def test_it_writes_what_is_written_without_it(before):
     applied = AppliedBan(BAN, FREE)
     for seed in range(5):
         options = {"after": before, "seed": seed, "max_new_tokens": 8}
-        model = random_model(seed)
-        once = decode_allowed(model, Ban(["ab", "é"]), TOKENIZER, banned=applied, **options)
-        assert once == decode_allowed(model, BAN, TOKENIZER, constraint=FREE, **options)
+        for mode in MODES:
+            once = mode(random_model(seed), applied, **options)
+            assert once == mode(random_model(seed), AppliedBan(BAN, FREE), **options)
 
 
 WRITTEN_OUT = [Ban(["a", "ab b"], whole_word=True), Ban(["é", "b a"], whole_word=True), Ban(["b"])]

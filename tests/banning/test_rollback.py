@@ -8,7 +8,7 @@ import pytest
 from tiny_bans import END, SPELLINGS, TOKENIZER, places, random_model
 
 from bpe_automata import constrain
-from bpe_automata.banning import Ban
+from bpe_automata.banning import AppliedBan, Ban, any_text
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.models import character_tokenizer
 from bpe_automata.sampling import _banned as banned
@@ -94,7 +94,8 @@ def test_it_is_what_all_retries_one_by_one_come_to():
     for plain, ban, before, seed in itertools.product(languages, BANS, BEFORE, range(30)):
         model, most, calls = random_model(seed), (1000, 1, 0)[seed % 3], []
         wanted = Retries(model, ban, plain, before, most)
-        options = {"constraint": plain, "after": before, "temperature": 0, "max_rollbacks": most}
+        applied = AppliedBan(ban, plain)
+        options = {"after": before, "temperature": 0, "max_rollbacks": most}
 
         def noted(ids, model=model, calls=calls):
             calls.append(tuple(ids))
@@ -104,9 +105,9 @@ def test_it_is_what_all_retries_one_by_one_come_to():
         seen[wanted.end] += 1
         if wanted.end == "empty":
             with pytest.raises(EmptyLanguageError):
-                decode_without(noted, ban, TOKENIZER, **options)
+                decode_without(noted, applied, **options)
             continue
-        run = decode_without(noted, ban, TOKENIZER, **options)
+        run = decode_without(noted, applied, **options)
         assert (run.finish_reason, [*map(reported, run.rollbacks)]) == (wanted.end, wanted.went)
         stay = len(wanted.ids)
         if wanted.end == "truncated":
@@ -121,7 +122,7 @@ def test_it_is_what_all_retries_one_by_one_come_to():
 @pytest.mark.parametrize("options", [{"max_new_tokens": -1}, {"max_rollbacks": -1}])
 def test_arguments(options):
     with pytest.raises(ArgumentError, match=next(iter(options))):
-        decode_without(random_model(0), Ban(["a"]), TOKENIZER, **options)
+        decode_without(random_model(0), AppliedBan(Ban(["a"]), any_text(TOKENIZER)), **options)
 
 
 @pytest.mark.parametrize("eos_ids", [(), None])
@@ -136,7 +137,6 @@ def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids):
         return np.zeros(tokenizer.n_ids)
 
     for mode in (decode_allowed, decode_without):
-        options = {"constraint": plain, "seed": 0}
         with pytest.raises(EmptyLanguageError, match="talk"):
-            mode(uniform, ban, tokenizer, **options)
+            mode(uniform, AppliedBan(ban, plain), seed=0)
     assert len(calls) < 30

@@ -32,8 +32,7 @@ from bpe_automata import (
     verify,
 )
 from bpe_automata._kernels.bits import members
-from bpe_automata.banning import Ban, Spellings
-from bpe_automata.banning._words import AppliedBan
+from bpe_automata.banning import AppliedBan, Ban, Spellings
 from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.decoding.batches import batch_masks
 from bpe_automata.decoding.token_table import Listed, TokenTable
@@ -215,7 +214,9 @@ ASKED: dict[object, Callable[[Any], Trace]] = {
     "batch": batched,
     Constraint: walked,
     TokenAutomaton: counted,
-    AppliedBan: lambda ban: along(ban.after("ca").matcher()),
+    AppliedBan: lambda ban: [
+        *(*along(ban.after("ca").matcher()), ban.spellings.automaton(max_edges=10**6).n_states)
+    ],
     Ban: lambda ban: [ban.found_in("aab the Cat"), ban.allowed.n_states, *read(ban.allowed)],
     Spellings: lambda spellings: [spellings.automaton(max_edges=10**6).n_states],
     Matcher: along,

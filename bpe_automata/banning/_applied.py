@@ -1,0 +1,49 @@
+"""A ban applied to a constraint: prepared once, for many texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_automata._sharing import Immutable, cached
+from bpe_automata.automata.algebra import all_texts
+from bpe_automata.banning._spellings import Spellings
+from bpe_automata.banning._words import Ban
+from bpe_automata.decoding.constraint import Constraint, constrain, rebuilt
+from bpe_automata.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class AppliedBan(Immutable):
+    """after(before) = the constraint, its method and budget included, to the texts of `constraint`
+    in which nothing is banned after the text `before`. For a ban alone, `constraint` is `any_text`.
+
+    Memoises the constraints, one for each part of a banned text that a text before may end in, and
+    the spellings, so it is worth keeping and sharing.
+    """
+
+    ban: Ban
+    constraint: Constraint
+
+    def after(self, before: str = "") -> Constraint:
+        """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
+        context = self.ban.context(before)
+        if context not in self._made:
+            allowed = self.ban.allowed_in(self.constraint.dfa, before)
+            self._made.setdefault(context, rebuilt(self.constraint, allowed))
+        return self._made[context]
+
+    @cached
+    def spellings(self) -> Spellings:
+        """Of what is banned, over the ids that the constraint reads as text."""
+        made = self.constraint
+        return Spellings(made.tokenizer, self.ban, made.eos_ids, made.added_tokens)
+
+    @cached
+    def _made(self) -> dict[int, Constraint]:
+        return {}
+
+
+def any_text(tokenizer: Tokenizer) -> Constraint:
+    """Any tokenization of any text, added tokens (but end-of-sequence) left out: what a model
+    writes on its own, save for bytes that are no text."""
+    return constrain(tokenizer, all_texts(), "lift", added_tokens=False)
