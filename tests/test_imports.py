@@ -167,6 +167,32 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
     assert [*networkx.simple_cycles(graph)] == []
 
 
+# ---------------------------------------------------------------- functions
+
+MOST = 8
+MANY = {"json_schema", "LinkedDFA.__init__", "sample_batch"}
+"""Functions that take more arguments, for now."""
+
+
+def too_many(node: ast.AST, inside: str = "") -> list[str]:
+    """The functions in it with more than MOST arguments, self and cls not counted."""
+    found = []
+    for one in ast.iter_child_nodes(node):
+        name = f"{inside}{getattr(one, 'name', '')}"
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
+            if len([a for a in given if a.arg not in ("self", "cls")]) > MOST:
+                found.append(name)
+        found += too_many(one, f"{name}." if isinstance(one, ast.ClassDef) else inside)
+    return found
+
+
+def test_no_function_has_more_than_eight_arguments():
+    paths = [*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "experiments").rglob("*.py")]
+    found = [name for path in paths for name in too_many(ast.parse(path.read_text("utf-8")))]
+    assert set(found) <= MANY
+
+
 # ---------------------------------------------------------------- host packages
 
 STRICT = [
