@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import Budget
+from bpe_automata._cli.progress import add_progress, step
 from bpe_automata.automata.linked import ByteAutomaton
+from bpe_automata.canonical.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata.composition.descriptions import described
 from bpe_automata.composition.language import automaton_of
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
@@ -32,6 +32,7 @@ def add_command(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
+    add_progress(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -80,6 +81,18 @@ def ids_of(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.replace(",", " ").split())
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of ids such as '1 2 3'") from None
+
+
+def tokenizer_of(arguments: argparse.Namespace) -> Tokenizer:
+    """The TOKENIZER of a command. Raises what `load_tokenizer` raises."""
+    with step(arguments, f"reading {arguments.tokenizer}"):
+        return load_tokenizer(arguments.tokenizer)
+
+
+def prepare(arguments: argparse.Namespace, tokenizer: Tokenizer) -> CanonicalAutomaton:
+    """The automaton of a tokenizer, with a budget of its own: it is made once."""
+    with step(arguments, "making its automaton"):
+        return canonical_automaton(tokenizer)
 
 
 def load_tokenizer(source: str) -> Tokenizer:
@@ -142,23 +155,6 @@ def show(values: Mapping[str, Any], as_json: bool) -> None:
 def seconds(value: float) -> float:
     """Seconds, rounded to microseconds."""
     return round(value, 6)
-
-
-@contextmanager
-def progress_line(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback that rewrites one line on the terminal, which is cleared at the end; None if
-    stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-
-    def report(done: int, total: int) -> None:
-        print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield report
-    finally:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 # The constraint of a command: --regex R, --schema FILE with options for its style, or --language

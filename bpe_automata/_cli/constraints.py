@@ -26,15 +26,17 @@ from bpe_automata._cli.common import (
     load_tokenizer,
     named,
     natural,
+    prepare,
     seconds,
     show,
+    tokenizer_of,
 )
+from bpe_automata._cli.progress import step
 from bpe_automata._optional import require
 from bpe_automata._storage import cache_folder
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.linked import ByteAutomaton
-from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.removed import Removed
 from bpe_automata.errors import BudgetExceededError, MissingFileError
@@ -71,15 +73,16 @@ def add_compile(commands: Commands) -> None:
 def _run_compile(arguments: argparse.Namespace) -> int:
     if arguments.save:
         check_target(arguments.save, (".npz",))  # before anything that takes time
-    tokenizer = load_tokenizer(arguments.tokenizer)
+    tokenizer = tokenizer_of(arguments)
     budget = Budget(max_states=arguments.max_states, max_seconds=arguments.max_seconds)
     compile_regex("(ab|c)*", budget)  # imports what is needed before the clock starts
     begin = time.perf_counter()
-    dfa = language_of(arguments, budget)
+    with step(arguments, "compiling the constraint"):
+        dfa = language_of(arguments, budget)
     taken = time.perf_counter() - begin
     methods = [arguments.method] if arguments.method else list(_METHODS)
     if "canonical" in methods:
-        canonical_automaton(tokenizer)  # made once for a tokenizer: see `inspect`
+        prepare(arguments, tokenizer)
     report = {
         **named(arguments),
         "dfa_states": dfa.n_states if isinstance(dfa, ByteDFA) else None,
@@ -90,7 +93,8 @@ def _run_compile(arguments: argparse.Namespace) -> int:
     if arguments.save:
         method: Method = arguments.method or "canonical"
         chosen = constrain(tokenizer, dfa, method, tokenizer.eos_ids, budget=budget)
-        report["saved"] = _saved(chosen, arguments.save)
+        with step(arguments, f"writing {arguments.save}"):
+            report["saved"] = _saved(chosen, arguments.save)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
 
@@ -184,27 +188,30 @@ def _run_generate(arguments: argparse.Namespace) -> int:
     budget = Budget(max_seconds=arguments.max_seconds)
     language = language_of(arguments, budget)
     source = _model_source(arguments.model)
-    tokenizer = _tokenizer(arguments.tokenizer, source)
+    with step(arguments, f"reading {arguments.tokenizer or source}"):
+        tokenizer = _tokenizer(arguments.tokenizer, source)
     if arguments.method == "canonical":
-        canonical_automaton(tokenizer)  # per tokenizer, with a budget of its own
+        prepare(arguments, tokenizer)
     # torch and transformers are optional; the import says which is missing.
-    from bpe_automata.integrations.transformers import generate
+    with step(arguments, f"reading the model {source}"):
+        from bpe_automata.integrations.transformers import generate
 
-    model = _load(source)
+        model = _load(source)
     ends = model.generation_config.eos_token_id  # one, several, or None: those of the tokenizer
     eos_ids = [ends] if isinstance(ends, int) else ends
     constraint = constrain(tokenizer, language, arguments.method, eos_ids, budget=budget)
-    generation = generate(
-        model,
-        arguments.prompt,
-        constraint,
-        max_new_tokens=arguments.max_new_tokens,
-        seed=arguments.seed,
-        do_sample=arguments.sample,
-        heal=arguments.heal,
-        close=arguments.close,
-        forced=arguments.forced,
-    )
+    with step(arguments, "generating"):
+        generation = generate(
+            model,
+            arguments.prompt,
+            constraint,
+            max_new_tokens=arguments.max_new_tokens,
+            seed=arguments.seed,
+            do_sample=arguments.sample,
+            heal=arguments.heal,
+            close=arguments.close,
+            forced=arguments.forced,
+        )
     if generation.healing is not None:
         print(generation.healing, file=sys.stderr)
     if arguments.json:

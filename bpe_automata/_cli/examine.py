@@ -22,13 +22,14 @@ from bpe_automata._cli.common import (
     add_seconds,
     add_tokenizer,
     ids_of,
-    load_tokenizer,
     natural,
-    progress_line,
+    prepare,
     seconds,
     show,
+    tokenizer_of,
 )
-from bpe_automata.canonical.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata._cli.progress import step
+from bpe_automata.canonical.canonical import CanonicalAutomaton
 from bpe_automata.decoding.constraint import Method, constrain
 from bpe_automata.decoding.explanation import Explanation, explain
 from bpe_automata.decoding.verification import Verification, verify
@@ -49,9 +50,9 @@ def add_inspect(commands: Commands) -> None:
 
 def _run_inspect(arguments: argparse.Namespace) -> int:
     begin = time.perf_counter()
-    tokenizer = load_tokenizer(arguments.tokenizer)
+    tokenizer = tokenizer_of(arguments)
     loaded = time.perf_counter()
-    automaton = canonical_automaton(tokenizer)
+    automaton = prepare(arguments, tokenizer)
     built = time.perf_counter()
     report = {
         **_parts(tokenizer),
@@ -148,7 +149,7 @@ def add_explain(commands: Commands) -> None:
 
 
 def _run_explain(arguments: argparse.Namespace) -> int:
-    tokenizer = load_tokenizer(arguments.tokenizer)
+    tokenizer = tokenizer_of(arguments)
     ids = tokenizer.encode(arguments.text) if arguments.ids is None else arguments.ids
     found = explain(tokenizer, ids)
     lost = arguments.text is not None and found.text != arguments.text
@@ -202,13 +203,14 @@ def add_verify(commands: Commands) -> None:
 
 
 def _run_verify(arguments: argparse.Namespace) -> int:
-    tokenizer = load_tokenizer(arguments.tokenizer)
+    tokenizer = tokenizer_of(arguments)
     if arguments.method == "canonical":
-        canonical_automaton(tokenizer)  # made once for a tokenizer, with a budget of its own
+        prepare(arguments, tokenizer)
     budget = Budget(max_seconds=arguments.max_seconds)
     method, prompt = arguments.method, tokenizer.encode(arguments.prompt)
-    constraint = constrain(tokenizer, arguments.regex, method, tokenizer.eos_ids, budget=budget)
-    with progress_line("verified") as progress:
+    with step(arguments, "compiling the constraint"):
+        constraint = constrain(tokenizer, arguments.regex, method, tokenizer.eos_ids, budget=budget)
+    with step(arguments, "verifying") as progress:
         result = verify(
             tokenizer, constraint, arguments.n, arguments.seed, method, prompt, progress=progress
         )

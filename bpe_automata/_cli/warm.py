@@ -10,6 +10,7 @@ import argparse
 import time
 
 from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
+from bpe_automata._cli.progress import step
 from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.canonical.tables import TokenizerTables
 
@@ -23,8 +24,10 @@ def add_warm(commands: Commands) -> None:
 
 def _run_warm(arguments: argparse.Namespace) -> int:
     begin, names = time.perf_counter(), arguments.tokenizers
-    for tokenizer in [load_tokenizer(name) for name in names]:
-        _ = TokenizerTables(canonical_automaton(tokenizer)).groups
+    with step(arguments, "preparing") as progress:
+        for done, tokenizer in enumerate([load_tokenizer(name) for name in names]):
+            progress(done, len(names))
+            _ = TokenizerTables(canonical_automaton(tokenizer)).groups
     done = {"tokenizers_prepared": names if arguments.json else ", ".join(names)}
     show(done | {"seconds": round(time.perf_counter() - begin, 1)}, arguments.json)
     return 0

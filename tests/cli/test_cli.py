@@ -101,6 +101,31 @@ def test_what_a_command_says(run, line, code, parts) -> None:
     assert [part for part in parts if part not in out] == []
 
 
+LINE = "verify TOKENIZER --regex '( order|a)+' -n 50"
+STEPS = ["reading TOKENIZER", "making its automaton", "compiling the constraint"]
+
+
+@pytest.mark.parametrize("given", ["--progress", "--no-progress", ""])
+def test_progress_is_told_where_it_is_asked_for(run, given) -> None:
+    """And otherwise on a terminal alone, which stderr is not here."""
+    pytest.importorskip("rich")
+    code, _, err = run(f"{LINE} {given}")
+    shown = [*STEPS, "verifying"] if given == "--progress" else []
+    assert (code, err.splitlines()) == (0, shown)
+
+
+def test_progress_on_a_terminal_is_gone_at_the_end(run, monkeypatch) -> None:
+    """What is printed there goes up and erases the line at last."""
+    pytest.importorskip("rich")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    code, out, err = run(LINE)
+    assert code == 0
+    assert "no counterexample" in out
+    assert [one for one in [*STEPS, "verifying"] if one not in err] == []
+    assert err.endswith("\x1b[2K")
+
+
 def texts_of(run, tokenizer, options) -> set[str]:
     """All texts of the automaton that `compile` saves."""
     found = json.loads(run(f"compile {tokenizer} --save saved.npz --json {options}")[1])["saved"]
@@ -185,7 +210,7 @@ def test_interrupt_and_a_missing_package(run, monkeypatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bpe_automata._cli.examine.load_tokenizer", interrupted)
+        patch.setattr("bpe_automata._cli.common.load_tokenizer", interrupted)
         assert run("inspect TOKENIZER") == (2, "", "error: interrupted\n")
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert "pip install 'bpe-automata[torch]'" in run("inspect owner/name")[2]
