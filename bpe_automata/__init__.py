@@ -15,7 +15,7 @@ Terms:
     hypothesis     which pretoken is being read, and which matches of the split pattern must still
                    fail if it is to be right
     derivation     of which two parts a merge makes a token; its birth is the rank of that merge
-    atom           a class of characters that nothing in the tokenizer's pipeline can tell apart
+    atom           a class of characters that nothing in the tokenizer's pipeline distinguishes
     spelling       the bytes that an id stands for
     byte DFA       the minimal automaton of the regex, over bytes
     text automaton reads added tokens, normalizers and prefixes, character by character

@@ -71,7 +71,7 @@ def end_ids(ids: Any, n_ids: int) -> tuple[int, ...]:
 def short(value: object) -> str:
     """For a message: what it looks like, cut."""
     try:
-        shown = repr(value)
+        text = repr(value)
     except (ValueError, RecursionError):  # an int of more digits than Python shows; deep lists
-        shown = f"a {type(value).__name__} that is too large to show"
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+        text = f"a {type(value).__name__} that is too large to show"
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -5,8 +5,8 @@
 within budgets: the one that ends first counts, and the error names it.
 
 Seconds are CPU seconds of the thread, so that what is refused does not depend on what else the
-machine does. One exception: for a lock that another thread holds (`sharing.locked`) a call waits
-at most as long, by the clock on the wall, as it has seconds left.
+machine does. There is one exception: for a lock that another thread holds (`sharing.locked`) a
+call waits, by the clock on the wall, at most for the seconds that remain of its budget.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Budget:
 
     @property
     def max_instructions(self) -> int:
-        """Places of the Thompson program that the regex is written out to."""
+        """Instructions of the Thompson program that a regex becomes."""
         return min(10 * self.max_states, NUMBERS // 2)
 
 
@@ -66,10 +66,10 @@ READING = Budget(max_seconds=300.0, max_bytes=8_000_000_000)
 
 
 class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - as `suppress`
-    """Inside, the thread spends of a budget (None: of no further one): `with spending(budget):`.
+    """`with spending(budget):` makes the thread spend of a budget (None: of no further one).
 
-    It is a lock, which the thread holds as long as it is inside, because a lock is left in C: the
-    handler of a signal cannot come between, and no deadline is ever left behind.
+    It is a lock, which the thread holds inside of the body, because a lock is released in C: the
+    handler of a signal cannot come between, so no deadline outlives its body.
     """
 
     def __new__(cls, budget: Budget | None) -> spending:
@@ -96,9 +96,9 @@ class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - a
 
 
 class _Thread:
-    """inner: what the thread spends of, the innermost first; sure_until: ns of the clock on the
-    wall, until which its time cannot be up, as no thread works for longer than passes; helped: ns
-    that others have worked for it."""
+    """inner: the innermost budget that the thread spends of. sure_until: the ns of the clock on the
+    wall until which its time cannot be up, as no thread works for longer than passes. helped: the
+    ns that other threads have worked for it."""
 
     __slots__ = ("helped", "inner", "sure_until")
 
@@ -108,7 +108,7 @@ class _Thread:
         self.helped = 0
 
     def current(self) -> spending | None:
-        """Those that were left are let go."""
+        """The innermost budget whose body has not ended."""
         inner = self.inner
         while inner is not None and not inner._is_owned():
             inner = self.inner = inner.around
@@ -148,15 +148,16 @@ def spent(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P],
 
 
 def check() -> None:
-    """Raise BudgetExceededError once the time is up; for loops that may be long. It takes a fifth
-    of a microsecond: the clock of the thread, which may take many, is asked where it matters."""
+    """Raises BudgetExceededError once the time is up: loops that may be long call it. It takes a
+    fifth of a microsecond, as it asks the clock of the thread, which may take many, only where the
+    time may be up."""
     thread = _local.thread
     if thread.inner is None or time.perf_counter_ns() < thread.sure_until:
         return
-    now, left = time.perf_counter_ns(), thread.deadline() - time.thread_time_ns()
-    if left <= 0:
+    now, remaining = time.perf_counter_ns(), thread.deadline() - time.thread_time_ns()
+    if remaining <= 0:
         raise out_of_time()
-    thread.sure_until = now + left
+    thread.sure_until = now + remaining
 
 
 def check_bytes(count: int, made: str) -> None:
@@ -169,16 +170,16 @@ def check_bytes(count: int, made: str) -> None:
 
 
 def seconds_left() -> float:
-    """Until the thread has spent its budget, inf where it spends none: how long to wait for a lock
-    at most. Not negative."""
+    """The seconds until the thread has spent its budget, at least 0; inf where it spends none. A
+    thread waits no longer for a lock."""
     deadline = _local.thread.deadline()
     return math.inf if deadline == _NEVER else max(0.0, (deadline - time.thread_time_ns()) / 1e9)
 
 
 def with_room(find: Callable[[], T]) -> T:
-    """find(), with room for all its calls: in a thread with a stack of its own if the caller's is
-    deep already. So what recurs to a bounded depth is refused everywhere or nowhere. What it
-    spends, the caller's budgets bound as ever."""
+    """find(), called where the stack has room: in another thread if the caller's stack is deep
+    already. So a recursion of bounded depth is refused everywhere or nowhere. The caller's budgets
+    bound what find() spends."""
     if _is_shallow():
         return find()
     found: list[T] = []
@@ -215,14 +216,14 @@ def _count(nanoseconds: int) -> None:
 
 
 def handed_on() -> Callable[[], spending]:
-    """What is left to the thread, for another that works for it: `with within():` there, where
-    `within = handed_on()` here. Each of them may spend as much."""
-    around, left = _local.thread.current(), seconds_left()
+    """Hands the thread's remaining budget to another thread that works for it: this one calls
+    `within = handed_on()`, the other one `with within():`. Each of them may spend as much."""
+    around, remaining = _local.thread.current(), seconds_left()
 
     def within() -> spending:
         if around is None:
             return spending(None)
-        there = spending(Budget(max_seconds=left))
+        there = spending(Budget(max_seconds=remaining))
         there.seconds, there.max_bytes = around.seconds, around.max_bytes
         return there
 
@@ -251,7 +252,7 @@ def out_of_states(most: int) -> BudgetExceededError:
 
 def out_of_memory(budget: Budget) -> BudgetExceededError:
     """The error for tables that would be too large."""
-    advice = "the tables are larger (states x what is told apart: distinct characters or bytes)"
+    advice = "the tables are larger (states x distinct characters or bytes)"
     return BudgetExceededError("bytes", budget.max_bytes, f"{advice}; {_FEWER}")
 
 

@@ -1,7 +1,7 @@
 """How much fits into the arrays that kernels work on, which nothing checks there.
 
 What is numbered, counted or pointed into by an int32 stays below `NUMBERS`; what is packed into one
-int64 has limits of its own, which stand beside the packing. Each is checked once, where the arrays
+int64 has limits of its own, which stand with the packing. Each is checked once, where the arrays
 are made.
 """
 
@@ -34,13 +34,13 @@ def untouched(*wanted: tuple[tuple[int, ...] | int, Any]) -> list[np.ndarray]:
     """`np.zeros` of each shape and dtype, for arrays of which most is never written to. Large ones
     take the pages of memory that are, and no time but for one call of the system, some 5 us for all
     of them (numpy asks for pages of 2 MB, and malloc clears what it has had before)."""
-    places, end = [], 0
+    offsets, end = [], 0
     for shape, dtype in wanted:
-        places.append(end)
+        offsets.append(end)
         size = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         end += size + -size % _ALIGNMENT
     if end < _LARGE or not _SEPARATE:
         return [np.zeros(shape, dtype) for shape, dtype in wanted]
     memory = mmap.mmap(-1, end, flags=_SEPARATE)
-    pairs = zip(wanted, places, strict=True)
-    return [np.ndarray(shape, dtype, memory, place) for (shape, dtype), place in pairs]
+    pairs = zip(wanted, offsets, strict=True)
+    return [np.ndarray(shape, dtype, memory, offset) for (shape, dtype), offset in pairs]

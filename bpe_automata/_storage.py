@@ -153,8 +153,8 @@ def store_arrays(kind: str, key: str, stamp: str, arrays: Mapping[str, np.ndarra
             chunks.append(np.ascontiguousarray(array).tobytes())
             chunks.append(bytes(-array.nbytes % _ALIGNMENT))
             end += array.nbytes + len(chunks[-1])
-        place = offsets[id(array)]
-        entries.append([name, array.dtype.str, array.shape, place, bool(array.flags.writeable)])
+        offset = offsets[id(array)]
+        entries.append([name, array.dtype.str, array.shape, offset, bool(array.flags.writeable)])
     header = json.dumps({"key": key, "stamp": stamp, "arrays": entries}).encode()
     header += b" " * (-(_HEAD + len(header)) % _ALIGNMENT)
     summed = b"".join([len(header).to_bytes(8, "little"), header, *chunks])

@@ -91,8 +91,8 @@ class RegexError(BpeAutomataError):
     def __init__(self, pattern: str, position: int, reason: str) -> None:
         self.pattern, self.position, self.reason = pattern, position, reason
         start, end = max(0, position - 30), position + 30
-        shown = pattern[start:end]
-        super().__init__(f"{reason} at position {position} of the regex, near {shown!r}")
+        near = pattern[start:end]
+        super().__init__(f"{reason} at position {position} of the regex, near {near!r}")
 
 
 class RegexSyntaxError(RegexError):
@@ -108,8 +108,8 @@ class BudgetExceededError(BpeAutomataError):
 
     def __init__(self, resource: str, limit: float, advice: str) -> None:
         self.resource, self.limit = resource, limit
-        shown = f"{int(limit):,}" if limit == int(limit) else f"{limit:g}"
-        super().__init__(f"budget of {shown} {resource} exceeded: {advice}")
+        most = f"{int(limit):,}" if limit == int(limit) else f"{limit:g}"
+        super().__init__(f"budget of {most} {resource} exceeded: {advice}")
 
 
 class EmptyLanguageError(BpeAutomataError):
@@ -146,7 +146,7 @@ class UnsupportedSchemaError(SchemaError):
 
 
 class LoosenedSchemaWarning(UserWarning):
-    """A keyword of a schema is left out, as `loosen` asks: texts may break it."""
+    """A keyword of a schema is ignored, as `loosen` asks: texts may break it."""
 
 
 class UnsatisfiableSchemaError(SchemaError, EmptyLanguageError):
@@ -210,7 +210,7 @@ class InfiniteLanguageError(BpeAutomataError):
 
 
 class EndlessTextWarning(UserWarning):
-    """No end-of-sequence id is known, and some text of the constraint can never end without one."""
+    """The tokenizer names no end-of-sequence id, and some text of the constraint can never end without one."""
 
 
 class DecodingError(BpeAutomataError):

@@ -146,9 +146,9 @@ def show(values: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(values, ensure_ascii=False))
         return
-    shown = {name.replace("_", " "): value for name, value in values.items() if value is not None}
-    width = max(map(len, shown))
-    for name, value in shown.items():
+    lines = {name.replace("_", " "): value for name, value in values.items() if value is not None}
+    width = max(map(len, lines))
+    for name, value in lines.items():
         print(f"{name:<{width}}  {value}")
 
 

@@ -216,8 +216,8 @@ def _run_generate(arguments: argparse.Namespace) -> int:
         print(generation.healing, file=sys.stderr)
     if arguments.json:
         fields = {key: found for key, found in asdict(generation).items() if found is not None}
-        shown = {**fields, "healing": generation.healing and str(generation.healing)}
-        show({"prompt": arguments.prompt, **shown}, as_json=True)
+        values = {**fields, "healing": generation.healing and str(generation.healing)}
+        show({"prompt": arguments.prompt, **values}, as_json=True)
     else:
         print(generation.text)
     return 0

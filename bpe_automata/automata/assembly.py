@@ -194,7 +194,7 @@ def _by_tail(edges: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
 
 def alphabet(classes: Sequence[np.ndarray], letters: bytes) -> tuple[np.ndarray, np.ndarray]:
     """(int32 [256], column of each byte; int64, first byte of each column). Bytes that no classes
-    (uint8 [256]) tell apart share one, but for the letters, each of which has its own."""
+    (uint8 [256]) distinguish share a column, but each of the letters has its own."""
     alone, used = np.zeros(256, np.int32), sorted(set(letters))
     alone[used] = 1 + np.arange(len(used))
     rows = {one.tobytes(): one for one in classes}

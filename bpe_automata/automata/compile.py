@@ -225,21 +225,21 @@ def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     order = np.argsort(toggles, kind="stable")
     ends = toggles[order]
     owners = np.repeat(np.arange(len(lists)), lengths)[order].tolist()
-    bits, hole, known = [1 << c for c in range(len(lists))], 1 << len(classes), {0: 0}
+    bits, hole, number = [1 << c for c in range(len(lists))], 1 << len(classes), {0: 0}
     opened = list(accumulate((bits[c] for c in owners), xor))
     last = np.append(ends[1:] != ends[:-1], True) & (ends < N_CODE_POINTS)
     atom_at = [0]
     for k in np.flatnonzero(last).tolist():
         found = 0 if opened[k] >= hole else opened[k]
-        atom_at.append(known.setdefault(found, len(known)))
+        atom_at.append(number.setdefault(found, len(number)))
     starts = np.concatenate([np.zeros(1, np.int32), ends[last]])
     if starts[1] == 0:
         starts, atom_at = starts[1:], atom_at[1:]
     atom_of = np.array(atom_at, np.int32)
     changes = np.append(True, atom_of[1:] != atom_of[:-1])
     size = (len(classes) + 7) // 8
-    rows = np.frombuffer(b"".join(held.to_bytes(size, "little") for held in known), np.uint8)
-    columns = np.unpackbits(rows.reshape(len(known), size), axis=1, bitorder="little")
+    rows = np.frombuffer(b"".join(held.to_bytes(size, "little") for held in number), np.uint8)
+    columns = np.unpackbits(rows.reshape(len(number), size), axis=1, bitorder="little")
     return starts[changes], atom_of[changes], np.ascontiguousarray(columns[:, : len(classes)])
 
 
@@ -263,7 +263,7 @@ def determinized(
 
 # Regexes with many different characters, such as a choice between thousands of Chinese words.
 #
-# A table over atoms has a column for each character that the regex tells apart, so its size is
+# A table over atoms has a column for each character that the regex distinguishes, so its size is
 # (states x characters), though each state of such a choice reads only a few of them. Here the
 # program is put together of the bytes of its classes, of which there are 256.
 

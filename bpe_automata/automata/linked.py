@@ -55,9 +55,8 @@ class LinkedDFA(ByteLanguage):
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
     accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
-    plain bool, is that by `PLAIN` bytes, as far as is known? tagged bool, or by those and the tags
-    of `marks`?
-    All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa` writes all of it
+    plain bool, is `far` surely reached by `PLAIN` bytes alone? tagged bool, by those and the tags
+    of `marks`? All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa` writes all of it
     down, where that ends.
     """
 
@@ -83,7 +82,7 @@ class LinkedDFA(ByteLanguage):
         rule: Repeat | None = None,
         marks: Marks = Marks(),  # noqa: B008 - immutable
     ) -> None:
-        """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
+        """begin: where texts begin. byte_class: uint8 [256], columns that distinguish what its
         parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
@@ -136,7 +135,7 @@ class LinkedDFA(ByteLanguage):
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        entries = self.steps.known(self.steps.trans[states, columns])
+        entries = self.steps.resolved(self.steps.trans[states, columns])
         return self._entered(entries).astype(np.int32)
 
     @spent
@@ -199,7 +198,7 @@ class LinkedDFA(ByteLanguage):
             rows = list[np.ndarray]()
             for wave in waves:
                 check()
-                row = self._entered(self.steps.known(self.steps.trans[wave]))
+                row = self._entered(self.steps.resolved(self.steps.trans[wave]))
                 new = np.unique(row[(number[row] == 0) & (row > 0)])
                 if n + len(new) > budget.max_instructions:
                     raise BudgetExceededError("states", budget.max_instructions, _ENDLESS)
@@ -277,9 +276,9 @@ class LinkedDFA(ByteLanguage):
     @locked
     def enter(self, number: int) -> int:
         """The state that a step away leads to, by its number. Raises BudgetExceededError."""
-        known = int(self.steps.behind[number])
-        if known:
-            return known
+        entered = int(self.steps.behind[number])
+        if entered:
+            return entered
         led, ends = self._written.led(number)
         if len(led) == 1 and not ends and not self._written.is_exit(led[0]):
             self._written.lead_into(number, led[0])

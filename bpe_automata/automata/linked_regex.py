@@ -135,7 +135,7 @@ class _Nets:
         return self._node(any(node.ends for node in nodes), edges.values())
 
     def _node(self, ends: bool, edges: Iterable[Edge] = ()) -> NetNode:
-        """Edges behind which no text can end are left out."""
+        """A node without the edges behind which no text can end."""
         live = tuple((what, to) for what, to in edges if to.far < FAR)
         lengths = [length(what) + to.far for what, to in live]
         check_length(max(lengths, default=0), "some part of the regex")
@@ -144,7 +144,7 @@ class _Nets:
 
 
 def _is_large(node: Node) -> bool:
-    """Is a node a large repeat, or does it hold one that can be taken apart?"""
+    """Is a node a large repeat, or is there one inside that can be compiled by itself?"""
     return _size(node) == inf
 
 

@@ -94,7 +94,8 @@ class Written:
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
 
     def after(self, state: int, column: int) -> int:
-        """The state after a byte of a column; -1 - the number of the step if that is not known."""
+        """The state after a byte of a column; -1 - the number of the step if it leads to
+        a state that is not written down."""
         entry = int(self.steps.trans[state, column])
         return entry if entry >= 0 else int(self.steps.behind[-1 - entry]) or entry
 

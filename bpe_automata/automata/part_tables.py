@@ -19,8 +19,8 @@ _KEPT, _LARGEST = 1_024, 500  # tables, and the letters and states that one of t
 
 
 def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
-    """uint8 [256], as of a linked automaton: a column for all bytes that no piece tells apart; the
-    space, which some tokenizers put before a text, has one of its own."""
+    """uint8 [256], as of a linked automaton: one column for all bytes that no piece distinguishes;
+    the space, which some tokenizers put before a text, has one of its own."""
     given = list(pieces)
     letters = b" " + b"".join(piece for piece in given if isinstance(piece, bytes))
     languages = [piece.byte_class for piece in given if isinstance(piece, ByteDFA)]
@@ -66,8 +66,8 @@ def _of_texts(labels: dict[bytes, tuple[int, ...]]) -> Table:
     """The table of texts alone."""
     kinds = {found: kind for kind, found in enumerate(dict.fromkeys(labels.values()), 1)}
     trans, byte_class, kind, start = of_texts({text: kinds[labels[text]] for text in labels})
-    known = list(kinds)
-    exits = {state: known[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
+    labels = list(kinds)
+    exits = {state: labels[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
     return Table(trans, byte_class, start, exits)
 
 

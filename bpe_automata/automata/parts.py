@@ -71,7 +71,7 @@ class Table:
         self._more = 1 if is_tag else ODD
         self._blocks: dict[tuple[bytes, int], Block] = {}
         self._far: dict[bytes, np.ndarray] = {}
-        self._left: dict[bytes, bool] = {}
+        self._is_left_by: dict[bytes, bool] = {}
 
     def far(self, costs: dict[int, int] | np.ndarray) -> np.ndarray:
         """int64 [n]: the least length from each state to an exit, and what that costs further.
@@ -102,15 +102,15 @@ class Table:
         """Does every state still lead to each exit that it leads to, by some bytes (bool [256])
         alone? That to one is not enough: all others might be needed for the text to have an end."""
         key = readable.tobytes()
-        if key not in self._left:
+        if key not in self._is_left_by:
             columns = np.unique(self.byte_class[readable]).astype(np.int64)
             some = _edges(self.trans, self.byte_class, columns)
             labels = {label for labels in self.exits.values() for label in labels}
-            self._left[key] = all(
+            self._is_left_by[key] = all(
                 np.array_equal(self._leads_to(label, some), self._leads_to(label, self._edges))
                 for label in labels
             )
-        return self._left[key]
+        return self._is_left_by[key]
 
     def _leads_to(self, label: int, edges: _Edges) -> np.ndarray:
         """bool [n]: can an exit with this label be reached along some edges?"""
@@ -123,15 +123,15 @@ class Table:
         return _edges(self.trans, self.byte_class)
 
     def block(self, number: int, byte_class: np.ndarray) -> Block:
-        """ROWS of its rows over the columns of `byte_class`. Raises BpeAutomataError where a column
-        does not tell apart what it does."""
+        """ROWS of its rows over the columns of `byte_class`. Raises BpeAutomataError where one
+        column stands for bytes that the table distinguishes."""
         key = byte_class.tobytes()
         found = self._blocks.get((key, number))
         if found is None:
             first = np.unique(byte_class, return_index=True)[1]
             columns = self.byte_class[first].astype(np.uint8)
             if (self.byte_class != columns[byte_class]).any():
-                raise BpeAutomataError("a part tells bytes apart that its automaton does not")
+                raise BpeAutomataError("a part distinguishes bytes that its automaton does not")
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             rows = self.trans[number * ROWS : (number + 1) * ROWS]
@@ -155,7 +155,7 @@ class Table:
         return self.begun_at(state)
 
     def begun_at(self, state: int) -> Table:
-        """The same table, from another state; with the same `trans`, and what is known of it."""
+        """The same table, from another state. Both share `trans`, and what was computed of it."""
         _, other = self._edges, copy(self)  # edges first: both have them then
         other.start = state
         return other
@@ -167,17 +167,18 @@ Covers = Callable[[Any, Any], bool]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A table, and what is behind its exits.
+    """A table, and what follows its exits.
 
-    far: int64 [n], length of the shortest text from each state to the end of what the part stands
-    for; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
-    (context, label) to what comes after an exit; rest: length behind the end of that. joined: of
-    the contexts in which one text leads to the beginning of the part, one that stands for all, so
-    that a text which may be read in many ways leads to few instances; None where they stay apart.
-    rank: a part with `joined` is entered before those of a higher rank, whose beginnings it may
-    lead to. family: of the parts with one table and one family, states in different
-    contexts are compared; covers: (context, other), is what may follow in the other one known to be
-    among what may follow in the first? Such a state is left out of a set.
+    far: int64 [n], the length of the shortest text from each state to the end of what the part
+    stands for; FAR of a state that is not in the part, as the part lacks the exits that it leads
+    to. follow: maps (context, label) to what follows an exit; rest: maps a context to the length of
+    the shortest text behind the part. joined: merges the contexts in which one text leads to the
+    beginning of the part, so that a text which may be read in many ways leads to few instances;
+    None where the contexts are not merged. rank: parts with `joined` are entered in order of rank:
+    one may lead to the beginnings of those of higher ranks. family: states of parts with one table
+    and one family are compared, if their contexts differ. covers: maps (context, other) to whether
+    all that may follow in the other context may surely follow in the first; a set then leaves out
+    the state in the other context.
     """
 
     table: Table
@@ -202,7 +203,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """ROWS rows of a part from `first` on, or those that are left, which are written down together.
+    """ROWS rows of a part from `first` on, or all remaining ones, which are written down together.
 
     cells int32 [n, columns]: 0, or 1 + the row of the block that a byte leads to; or -1 - i where
     that is `away[i]`, int64, a state that is an exit or in another block. is_exit: bool, of those.

@@ -10,9 +10,9 @@
 
 All rounds of a repeat that begin after the same text have one stack, with the ranges of all of
 them. So a text that may be cut into rounds in many ways leads to few instances (the
-graph-structured stack of Tomita 1986). The ranges also say which stacks include others, which are
-then left out. A rule that comes last in its caller returns to where the caller would return to, so
-recursion on the right costs no stack.
+graph-structured stack of Tomita 1986). The ranges also say which stacks include others; the
+included ones are dropped. A rule that comes last in its caller returns to where the caller would
+return to, so recursion on the right costs no stack.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Node:
-    """A place in a net. edges: what may come, not empty, with the node behind it."""
+    """A node of a net. edges: what may be read here, not empty, each with the node behind it."""
 
     def __init__(
         self,
@@ -46,27 +46,28 @@ class Node:
         are_compared: bool = True,
         is_tag: bool = False,
     ) -> None:
-        """edges: finds them, when they are first needed. ends: may the net end here? far: length of
-        the shortest text to the end of the net; rank: of the part. are_compared: are stacks that
-        others include left out? Only where few are one in another. is_tag: see `parts.Table`."""
+        """edges: a function that makes the edges, called when they are first needed. ends: may the
+        net end here? far: length of the shortest text to the end of the net. rank: that of the
+        part. are_compared: are stacks that others include dropped? That is for repeats of which few
+        are nested. is_tag: see `parts.Table`."""
         self._is_tag = is_tag
         self._find, self.ends, self.far = edges, ends, far
         self.rank, self.are_compared = rank, are_compared
 
     @cached
     def edges(self) -> tuple[Edge, ...]:
-        """What may come, not empty, with the node behind it."""
+        """What may be read here, not empty, each with the node behind it."""
         return tuple(self._find())
 
     @property
     def reads(self) -> bool:
-        """Does anything come here?"""
+        """Is anything read here?"""
         return bool(self.edges)
 
     @cached
     def part(self) -> Part:
-        """What is read here. The label of an exit says which repeat comes then, if one does, and
-        which node."""
+        """What is read here. The label of an exit tells the node that follows, and the repeat
+        before that node, if there is one."""
         number: dict[tuple[int, int], int] = {}
         behind = list[tuple[Repeat | None, Node]]()
         alternatives, costs = list[Alternative](), dict[int, int]()
@@ -85,8 +86,8 @@ class Node:
         return self.part_of(table_of(alternatives, self._is_tag), costs, follow)
 
     def part_of(self, table: Table, costs: dict[int, int], follow: Follow) -> Part:
-        """The part with a table. costs: of its labels, see `Table.far`; follow: a stack and a label
-        to what comes after an exit."""
+        """The part with a table. costs: those of its labels, see `Table.far`. follow: maps a stack
+        and a label to what follows an exit."""
         covers = _covers if self.are_compared else None
         given = table, table.far(costs), follow, attrgetter("rest"), _joined, self.rank
         return Part(*given, family=self, covers=covers)
@@ -101,14 +102,15 @@ class Repeat:
     most: int
 
     def before(self, to: Node, outer: Stack | None) -> Place:
-        """Its beginning, before a node; in a stack, None behind all. Rules, which are read once,
-        leave no frame where nothing comes after them in another rule."""
+        """The beginning of the repeat, which the node `to` follows. outer: the stack around it,
+        None at the outermost level. A rule, which is read once, leaves no frame where nothing
+        follows it in another rule."""
         if outer and outer.repeat.most == self.most == 1 and to.ends and not to.reads:
             return self.body.part, self.stack(outer.frames)
         return self.body.part, self.stack([(to, outer, ((self.least, self.most),))])
 
     def stack(self, frames: Iterable[Frame]) -> Stack:
-        """That of these: the same object for the same."""
+        """The stack of some frames. Equal frames give the same object."""
         check()
         merged: dict[tuple[int, int], Frame] = {}
         for node, outer, ranges in frames:
@@ -120,10 +122,10 @@ class Repeat:
             if any(_includes(other, frame) for other in found if other is not frame):
                 found.remove(frame)
         same = frozenset((id(node), id(outer), ranges) for node, outer, ranges in found)
-        return self._known.setdefault(same, Stack(self, tuple(found)))
+        return self._stacks.setdefault(same, Stack(self, tuple(found)))
 
     @cached
-    def _known(self) -> dict[object, Stack]:
+    def _stacks(self) -> dict[object, Stack]:
         return {}
 
 
@@ -136,10 +138,10 @@ class Stack:
 
     @cached
     def fewer(self) -> Stack | None:
-        """That of the next round, if there may be one."""
-        left = [(node, outer, _fewer(ranges)) for node, outer, ranges in self.frames]
-        left = [frame for frame in left if frame[2]]
-        return self.repeat.stack(left) if left else None
+        """The stack of the next round, if there may be one."""
+        frames = [(node, outer, _fewer(ranges)) for node, outer, ranges in self.frames]
+        frames = [frame for frame in frames if frame[2]]
+        return self.repeat.stack(frames) if frames else None
 
     @cached
     def rest(self) -> int:
@@ -170,7 +172,7 @@ _END = Node(tuple, True, 0, 0, False)
 def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
     """What may come at some nodes, each in its stack; None behind all."""
     found: dict[tuple[int, int], Place] = {}
-    waiting, left = list(nodes), set[int]()
+    waiting, popped = list(nodes), set[int]()
     for node, stack in waiting:
         check()
         if stack is None:
@@ -178,8 +180,8 @@ def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
             continue
         if node.reads:
             found[id(node), id(stack)] = node.part, stack
-        if node.ends and id(stack) not in left:
-            left.add(id(stack))
+        if node.ends and id(stack) not in popped:
+            popped.add(id(stack))
             waiting += [(to, outer) for to, outer, ranges in stack.frames if ranges[0][0] == 1]
             waiting += [(stack.repeat.body, stack.fewer)] if stack.fewer else []
     return list(found.values())
@@ -198,32 +200,33 @@ def _pieces(what: Text | Repeat) -> tuple[bytes | ByteDFA, ...]:
 
 
 def _joined(stacks: list[Stack]) -> Stack:
-    """That of the rounds of one repeat that begin after the same text."""
+    """The stack of those rounds of one repeat that begin after the same text."""
     if all(one is stacks[0] for one in stacks):
         return stacks[0]
     return stacks[0].repeat.stack(frame for one in stacks for frame in one.frames)
 
 
 def _covers(one: Stack | None, other: Stack | None) -> bool:
-    """Does one stack surely allow all that the other one, of the same repeat, allows?"""
+    """Does one stack surely allow all that another one of the same repeat allows?"""
     if one is None or other is None or one is other:
         return one is other
     return all(any(_includes(wider, frame) for wider in one.frames) for frame in other.frames)
 
 
 def _includes(one: Frame, other: Frame) -> bool:
-    """The same of frames: ranges within ranges, one node, and a stack around that covers."""
+    """The same of frames: their node is one, the ranges of the other are within those of the first,
+    and the stack around the first covers that around the other."""
     within = all(any(a <= c and d <= b for a, b in one[2]) for c, d in other[2])
     return within and one[0] is other[0] and _covers(one[1], other[1])
 
 
 def _union(*ranges: tuple[int, int]) -> Ranges:
-    """In order, and as few as possible."""
+    """The union of ranges, in order, of as few as possible."""
     found = union((least, most + 1) for least, most in ranges)
     return tuple((least, end - 1) for least, end in zip(found[::2], found[1::2], strict=True))
 
 
 def _fewer(ranges: Ranges) -> Ranges:
-    """What is left of ranges after a round."""
-    left = [(a, b if b == NO_END else b - 1) for a, b in ranges if b > 1]
-    return tuple((max(1, a - 1), b) for a, b in left)
+    """The ranges that remain after a round."""
+    remaining = [(a, b if b == NO_END else b - 1) for a, b in ranges if b > 1]
+    return tuple((max(1, a - 1), b) for a, b in remaining)

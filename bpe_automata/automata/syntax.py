@@ -3,8 +3,8 @@
 The standard library's parser reads the text. Its flags, classes and groups end here: the tree is a
 tuple of nodes, one behind the other, as defined below.
 
-Under `fullmatch`, `^` and `\\A` are true where nothing was read yet, `$` and `\\Z` where nothing
-is left to read. `parse` drops those; it refuses an anchor in any other position.
+Under `fullmatch`, `^` and `\\A` are true before the first character, `$` and `\\Z` behind the
+last one. `parse` drops those; it refuses an anchor in any other position.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ class _Reader:
         raise _unsupported(self._source, op, self._flags, self._assertions)
 
     def _chars(self, op: Any, av: Any, flags: int) -> Chars:
-        if op is _parser.LITERAL and (known := self._literals.get((av, flags))):
-            return known
+        if op is _parser.LITERAL and (made := self._literals.get((av, flags))):
+            return made
         names = self._source.names
         if op is _parser.IN and names:
             _refuse_property_ranges(self._source, av)

@@ -72,14 +72,14 @@ def code_points(starts: np.ndarray, atom_of: np.ndarray) -> Tree:
     nodes, numbers = [np.zeros(64, np.int32)], [dict[bytes, int](), dict[bytes, int]()]
 
     def intern(children: np.ndarray, is_leaf: bool) -> int:
-        known = numbers[is_leaf]
+        memo = numbers[is_leaf]
         key = children.tobytes()
-        if key not in known:
-            known[key] = len(nodes) if children.any() else 0
-            if known[key]:
+        if key not in memo:
+            memo[key] = len(nodes) if children.any() else 0
+            if memo[key]:
                 nodes.append(children)
                 leaves.append(is_leaf)
-        return known[key]
+        return memo[key]
 
     leaves = [False]
     mixed = np.unique(starts[starts & 63 != 0] >> 6)  # blocks of more than one atom
@@ -109,7 +109,7 @@ def code_points(starts: np.ndarray, atom_of: np.ndarray) -> Tree:
 
 
 def _byte_classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes that lead to the same places from everywhere, numbered by the first of them:
+    """Bytes that lead to the same state from every state, numbered by the first of them:
     (byte_class uint8 [256], one byte of each class int32 [n_classes])."""
     selected, classes = np.ascontiguousarray(tree.nodes.T), dict[tuple[int, bytes], int]()
     byte_class, some_byte = np.empty(256, np.uint8), list[int]()
@@ -127,7 +127,7 @@ def bytes_to_go(dfa: ByteDFA) -> np.ndarray:
     """int8 [n_states]: bytes that the character needs which has begun at each state. dfa: trimmed,
     of well-formed UTF-8."""
     inside = dfa.trans[:, np.unique(dfa.byte_class[0x80:0xC0])].max(axis=1)  # the state after one
-    left = np.zeros(dfa.n_states, np.int8)
+    missing = np.zeros(dfa.n_states, np.int8)
     for _ in range(3):
-        left = np.where(inside > 0, 1 + left[inside], 0).astype(np.int8)
-    return left
+        missing = np.where(inside > 0, 1 + missing[inside], 0).astype(np.int8)
+    return missing

@@ -112,8 +112,10 @@ def tools(
     if not named:
         raise ArgumentError("there are no functions: give at least one")
     if choice not in ("auto", "required", *named):
-        known = ", ".join(map(repr, named))
-        raise ArgumentError(f"choice is {short(choice)}: give 'auto', 'required' or one of {known}")
+        choices = ", ".join(map(repr, named))
+        raise ArgumentError(
+            f"choice is {short(choice)}: give 'auto', 'required' or one of {choices}"
+        )
     chosen = {choice: named[choice]} if choice in named else named
     parallel = parallel and choice not in named
     call = _call(made, chosen, budget, options)
@@ -138,10 +140,10 @@ def tools(
 
 
 def _check_options(made: ToolFormat, options: dict[str, Any]) -> None:
-    known = (*(STYLE if made.arguments == "json" else STYLE[:4]), "registry")
-    if unknown := set(options) - set(known):
+    allowed = (*(STYLE if made.arguments == "json" else STYLE[:4]), "registry")
+    if unknown := set(options) - set(allowed):
         what = "calls of Python" if made.arguments == "python" else "tools"
-        raise ArgumentError(f"{what} have no option {min(unknown)!r}, only {', '.join(known)}")
+        raise ArgumentError(f"{what} have no option {min(unknown)!r}, only {', '.join(allowed)}")
 
 
 def _format(given: str | ToolFormat) -> ToolFormat:
@@ -158,8 +160,8 @@ def _format(given: str | ToolFormat) -> ToolFormat:
             raise ArgumentError("the ToolFormat has no text before a call: give begin or before")
         return given
     if not isinstance(given, str) or given not in TOOL_FORMATS:
-        known = ", ".join(map(repr, TOOL_FORMATS))
-        raise ArgumentError(f"format is {short(given)}: give one of {known}, or a ToolFormat")
+        formats = ", ".join(map(repr, TOOL_FORMATS))
+        raise ArgumentError(f"format is {short(given)}: give one of {formats}, or a ToolFormat")
     return TOOL_FORMATS[given]
 
 

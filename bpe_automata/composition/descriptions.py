@@ -1,6 +1,6 @@
 """Languages as data, as the command line and the requests of servers say them.
 
-A description is a mapping with one of these keys, and options of it beside it:
+A description is a mapping with one of these keys, and with options of that one:
 
     regex            a text in Python's syntax
     choices          a list of texts
@@ -40,7 +40,7 @@ OPTIONS = {
     "tools": ("format", "choice", "parallel", *STYLE),
     "structural_tag": STYLE,
 }
-"""The options that may stand beside each kind of language."""
+"""The options that go with each kind of language."""
 
 KEYS = frozenset({*OPTIONS, *(name for names in OPTIONS.values() for name in names)})
 FLAGS = frozenset({"closed", "unique_names", "parallel"})
@@ -95,7 +95,7 @@ def described(
     description: Mapping[str, Any], budget: Budget = _DEFAULT, where: str = "the description"
 ) -> ByteAutomaton:
     """The automaton of a description: a mapping with one of the keys regex, choices, schema,
-    grammar, tools and structural_tag, and options beside it, called as the arguments of
+    grammar, tools and structural_tag, and its options, called as the arguments of
     `json_schema`, `compile_grammar` and `tools` are. Raises ArgumentError, and what these and
     `join` raise.
 

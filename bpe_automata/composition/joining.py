@@ -184,7 +184,7 @@ class _Part(NamedTuple):
 def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
     if not languages:
         raise ArgumentError(f"there is nothing to {what}: give at least one language")
-    found = [  # automata of others at last, when all locks are known
+    found = [  # linked automata come last, once all locks have been seen
         one if isinstance(one, LinkedDFA) else _part(automaton_of(one, budget), at, budget)
         for at, one in enumerate(languages)
     ]
@@ -272,7 +272,7 @@ def _linked(
 
 
 class _Origin(NamedTuple):
-    """What makes a linked automaton, in place of itself: a function and its arguments."""
+    """A function and its arguments, which make a linked automaton anew."""
 
     of: tuple[Any, tuple[Any, ...]]
 
@@ -283,7 +283,7 @@ def _source(made: ByteAutomaton) -> ByteDFA | _Origin:
 
 def _made_again(make: Any, sources: tuple[Any, ...]) -> Any:
     """Parts that come several times are made once."""
-    known: dict[int, LinkedDFA] = {}
+    memo: dict[int, LinkedDFA] = {}
 
     def made(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
         return make(*map(one, sources))
@@ -291,9 +291,9 @@ def _made_again(make: Any, sources: tuple[Any, ...]) -> Any:
     def one(source: Any) -> Any:
         if not isinstance(source, _Origin):
             return source
-        if id(source.of) not in known:
+        if id(source.of) not in memo:
             make, given = source.of
-            known[id(source.of)] = made(*given) if make is _made_again else make(*given)
-        return known[id(source.of)]
+            memo[id(source.of)] = made(*given) if make is _made_again else make(*given)
+        return memo[id(source.of)]
 
     return made(make, sources)

@@ -77,8 +77,8 @@ class Parser:
         made: _Readings = {}
         for reading, told in found:
             check()
-            known = made.get(reading)
-            made[reading] = told if known is None else _agreed(known, told)
+            before = made.get(reading)
+            made[reading] = told if before is None else _agreed(before, told)
             if len(made) > _MOST_READINGS:
                 advice = "there are too many parts, or ways to cut it: put a text between parts"
                 raise BudgetExceededError("readings of a text", _MOST_READINGS, advice)
