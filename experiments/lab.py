@@ -12,7 +12,7 @@
     numbers(rows)            -> (optional) {place: Markdown} for the README and the pages
 
     python -m experiments list
-    python -m experiments [run] NAME... [--smoke] [--on ray] [--jobs 2] [--FIELD VALUE]
+    python -m experiments [run] NAME... [--smoke] [--on ray] [--no-progress] [--FIELD VALUE]
     python -m experiments NAME... --render          the same from the rows that are there
     python -m experiments all [--smoke | --long | --render]
 
@@ -39,13 +39,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import pebble
 import tyro
-from rich.progress import track
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from experiments import show
@@ -73,14 +75,26 @@ PACKAGES = ("numpy", "tokenizers", "torch", "transformers", "gguf")
 class Run:
     """What determines no number. on: where cells run, "here" is this process; jobs: processes;
     seconds: the most for one cell in "processes" (the others know no limit); retry: measure
-    failures again; results, paper: folders."""
+    failures again; progress: show on stderr how far a run is, by default where that is a terminal;
+    results, paper: folders."""
 
     on: Literal["processes", "ray", "here"] = "processes"
     jobs: int = 2
     seconds: float = 7200.0
     retry: bool = False
+    progress: bool = dataclasses.field(default_factory=lambda: sys.stderr.isatty())
     results: Path = RESULTS
     paper: Path = PAPER
+
+
+@contextmanager
+def progress(run: Run, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Shows a bar on stderr, if the run asks for it, until what is inside is done. Each call of what
+    it gives is one step of `total`."""
+    console = Console(stderr=True, force_terminal=run.progress)
+    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not run.progress) as bar:
+        yield partial(bar.advance, bar.add_task(what, total=total))
 
 
 # Where cells run.
@@ -219,11 +233,12 @@ def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Ro
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(manifest), encoding="utf-8")
     found = measured(module.__name__, config, missing, run) if missing else ()
-    with path.open("a", encoding="utf-8") as file:
-        for cell, rows in track(found, name, total=len(missing), transient=True):
+    with path.open("a", encoding="utf-8") as file, progress(run, name, len(missing)) as advance:
+        for cell, rows in found:
             known[json.dumps(cell)] = rows
             file.write("\n" + json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False))
             file.flush()
+            advance()
     return manifest, ordered(cells, known)
 
 
@@ -264,7 +279,8 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
     said += "; ".join(f"{n} x {why}" for why, n in counts)
     if found.empty:
         raise MissingFileError(f"nothing was measured. {said}")
-    tables, drawings = module.tables(found), getattr(module, "figure", lambda _: ())(found)
+    with progress(run, f"{name}: tables and figures"):
+        tables, drawings = module.tables(found), getattr(module, "figure", lambda _: ())(found)
     about = (module.__doc__ or "").strip()
     parts = [f"# {module.TITLE}\n", f"{about}\n", *[f"{said}\n"] * bool(len(bad))]
     if not manifest.get("complete", True):  # older rows say so; now a cell without any is a failure
@@ -283,7 +299,8 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
         (home / "rows" / f"{name}.jsonl.gz").write_bytes(
             gzip.compress("".join(lines).encode(), mtime=0)
         )
-        update(name, module, rows, run.paper)
+        with progress(run, f"{name}: numbers on the pages"):
+            update(name, module, rows, run.paper)
 
 
 def spoken(name: str, module: Any, rows: Sequence[Row]) -> dict[str, str]:
@@ -296,7 +313,8 @@ def spoken(name: str, module: Any, rows: Sequence[Row]) -> dict[str, str]:
 def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
     """The numbers on the pages, which take none where something is missing."""
     if any(row.get(FAILURE, "").startswith(LACKS) for row in rows):
-        print("The pages keep the numbers that they have: rows or packages are missing.")
+        why = "rows or packages are missing"
+        print(f"The pages keep the numbers that they have: {why}.", file=sys.stderr)
         return
     said = spoken(name, module, rows)
     for page in [*[ROOT / "README.md"] * (paper == PAPER), *sorted(paper.glob("*.md"))]:
@@ -328,7 +346,6 @@ def run_one(name: str, flags: set[str], options: Sequence[str], is_read: bool) -
     module = load(name)
     chosen: Any = (module.SMOKE if "--smoke" in flags else default(name), Run())
     kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(chosen[0]), Run]]  # type: ignore[misc]
-    kind = tyro.conf.FlagConversionOff[kind]
     config, run = tyro.cli(kind, args=options, default=chosen, prog=f"experiments {name}")
     try:
         manifest, rows = (rows_there if is_read else measure)(name, module, config, run)

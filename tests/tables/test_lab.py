@@ -3,6 +3,7 @@ show; the numbers on the pages are those of the rows, and every page is linked."
 
 import json
 import re
+import sys
 
 import matplotlib.pyplot as plt
 import pytest
@@ -54,6 +55,24 @@ def test_a_process_that_dies_takes_its_own_cell_alone(run, on):
 def test_a_cell_that_is_too_slow_is_a_row(run):
     (row,) = measured(Config(n=1, hangs=(0,)), Run(results=run.results, seconds=1))
     assert "Timeout" in row[FAILURE]
+
+
+@pytest.mark.parametrize("given", ["", "--progress", "--no-progress"])
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_is_shown_on_a_terminal_or_where_it_is_asked_for(
+    run, monkeypatch, capsys, given, is_terminal
+):
+    monkeypatch.setattr(lab, "load", lambda _: squares)
+    monkeypatch.setattr(squares, "SMOKE", Config(n=2), raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    options = ["--on", "here", "--results", str(run.results), *filter(None, [given])]
+    assert lab.main(["figures", "--smoke", *options]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("\n# Squares\n")
+    bars = ["figures", "figures: tables and figures"]
+    is_wanted = given == "--progress" or (is_terminal and not given)
+    assert [f" {bar} " in shown.err for bar in bars] == [is_wanted] * 2
+    assert is_wanted or not shown.err
 
 
 def test_failures_are_measured_again_when_asked(run, monkeypatch):
