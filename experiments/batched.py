@@ -48,6 +48,18 @@ class Drawn:
     log_weight: float
 
 
+@dataclass(frozen=True)
+class Free:
+    """How texts without a constraint are written: until one of `ends`, or until `stop` says so of
+    the ids. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to
+    a round number and spell nothing; the distribution is conditioned on none of them being drawn.
+    """
+
+    ends: Collection[int] = ()
+    stop: Stop | None = None
+    n_ids: int | None = None
+
+
 class Texts:
     """The texts of a batch on the host. `order`: the text in each slot of the batch, for slots of
     texts that have ended are given up now and then; `going`: bool [slots], which have not; `bits`:
@@ -57,19 +69,17 @@ class Texts:
         self,
         constraints: Sequence[Constraint | None],
         prompts: Sequence[tuple[int, ...]],
-        ends: Collection[int] = (),
-        stop: Stop | None = None,
-        pinned: bool = False,
+        free: Free,
+        pinned: bool,
     ) -> None:
-        """ends, stop: of texts without a constraint; pinned: masks in memory that a GPU can copy
-        from meanwhile."""
+        """pinned: masks in memory that a GPU can copy from meanwhile."""
         torch, count, given = require("torch"), len(constraints), [*filter(None, constraints)]
         start = cache(lambda constraint, prompt: constraint and constraint.matcher(prompt))
-        self._constraints, self._stop = constraints, stop
+        self._constraints, self._stop = constraints, free.stop
         starts = [*map(start, constraints, prompts)]
         self._matchers: list[Any] = [made and made.copy() for made in starts]
         self.bits: Any = None
-        self._ends = [frozenset(one.eos_ids if one else ends) for one in constraints]
+        self._ends = [frozenset(one.eos_ids if one else free.ends) for one in constraints]
         self.ids, self._whole = [list[int]() for _ in constraints], [False] * count
         self.order, self.going = np.arange(count), np.ones(count, dtype=bool)
         if given:
@@ -146,31 +156,27 @@ def sample_batch(
     uniforms: np.ndarray,
     *,
     temperatures: Sequence[float] | None = None,
-    ends: Collection[int] = (),
-    stop: Stop | None = None,
     populations: Sequence[int] | None = None,
-    n_ids: int | None = None,
+    free: Free | None = None,
 ) -> list[Drawn]:
     """A text for each prompt, all at once; prompts that are the same are read once.
 
     model: a causal LM of transformers in eval mode, on any device, in any dtype. constraints:
     followed from the state after the prompt, all over as many ids; None for what the model writes
-    on its own, until one of `ends` or until `stop` says so of its ids. uniforms: float64 [texts,
-    longest]. temperatures: 1 if there are none; 0 takes the likeliest ids. populations: of texts
-    with a constraint the number of the population, -1 of those in none. n_ids: how many the
-    tokenizer has. A model may have more, which fill its matrices up to a round number and spell
-    nothing; the distribution is conditioned on none of them being drawn. Raises PromptError,
-    LogitsError.
+    on its own, see `free`. uniforms: float64 [texts, longest]. temperatures: 1 if there are none; 0
+    takes the likeliest ids. populations: of texts with a constraint the number of the population,
+    -1 of those in none. Raises PromptError, LogitsError.
     """
     if not all(prompts):
         raise PromptError("an empty prompt: the model needs at least one id to predict from")
     queued, count, begun = is_queued(model), len(constraints), [*map(tuple, prompts)]
-    texts = Texts(constraints, begun, ends, stop, pinned=queued)
+    free = free or Free()
+    texts = Texts(constraints, begun, free, queued)
     heats = np.ones(count) if temperatures is None else np.asarray(temperatures)
     groups = np.full(count, -1) if populations is None else np.asarray(populations)
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         beside = None if queued else executor
-        return Batch(model, begun, n_ids, texts, uniforms, heats, groups, beside).run()
+        return Batch(model, begun, free.n_ids, texts, uniforms, heats, groups, beside).run()
 
 
 class Batch:

@@ -89,8 +89,8 @@ class Run:
 
 @contextmanager
 def progress(run: Run, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Shows a bar on stderr, if the run asks for it, until what is inside is done. Each call of what
-    it gives is one step of `total`."""
+    """Shows a bar on stderr, if the run asks for it, until what is inside is done. What it gives
+    is called once for each step."""
     console = Console(stderr=True, force_terminal=run.progress)
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not run.progress) as bar:

@@ -35,7 +35,7 @@ from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.sampling import normalised
 from experiments import bfcl, show
-from experiments.batched import Drawn, sample_batch
+from experiments.batched import Drawn, Free, sample_batch
 from experiments.bfcl import Request
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, label, opened, special_ids
@@ -109,6 +109,7 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
     copies = {"free": 1 + config.retries, "canonical SMC": config.particles}
     each = [k for k, of in enumerate(asked) for _ in range(copies.get(of.method, 1))]
     found: list[list[Drawn]] = [[] for _ in asked]
+    alone = Free(special_ids(loaded), lambda ids: is_closed(loaded.tokenizer.decode(ids, prompt)))
     room = config.room if number < config.likeliest else 0
     for is_drawn, most in enumerate((room, config.ids)):
         numbers = [j for j, k in enumerate(each) if (asked[k].take is not None) == is_drawn]
@@ -121,9 +122,8 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
             [constraints.get((asked[k].method.removesuffix(" SMC"), asked[k].style)) for k in of],
             np.stack([uniforms(config, request, asked[each[j]].take, j, most) for j in numbers]),
             temperatures=[is_drawn * config.temperature] * len(of),
-            ends=special_ids(loaded),
-            stop=lambda ids: is_closed(loaded.tokenizer.decode(ids, prompt)),
             populations=[k if asked[k].method == "canonical SMC" else -1 for k in of],
+            free=alone,
         )
         for k, text in zip(of, texts, strict=True):
             found[k].append(text)

@@ -21,6 +21,7 @@ import codecs
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, constrain
-from experiments.batched import Drawn, sample_batch
+from experiments.batched import Drawn, Free, sample_batch
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
@@ -129,9 +130,9 @@ def drawn_pairs(
     for those with which canonical texts go on from the fork."""
     ends, most = sorted(special_ids(loaded)), uniforms.shape[1]
     every = constrain(loaded.tokenizer, r"(?s:.*)", "canonical", ends)
-    options: Row = {"ends": ends, "n_ids": loaded.tokenizer.n_ids}
-    none, first = [None] * len(prompts), uniforms[:, :, 0]
-    free = sample_batch(loaded.model, prompts, none, first, temperatures=temperatures, **options)
+    own, none = Free(ends, n_ids=loaded.tokenizer.n_ids), [None] * len(prompts)
+    draw = partial(sample_batch, loaded.model, free=own)
+    free = draw(prompts, none, uniforms[:, :, 0], temperatures=temperatures)
     forks = [fault(every.matcher(p), t.ids, t.ended) for p, t in zip(prompts, free, strict=True)]
     pairs = [Pair(text, text, fork) for text, fork in zip(free, forks, strict=True)]
     changed = [k for k, fork in enumerate(forks) if fork is not None]
@@ -139,9 +140,7 @@ def drawn_pairs(
         return pairs
     begun = [(*prompts[k], *free[k].ids[: forks[k]]) for k in changed]
     heats, masks = [temperatures[k] for k in changed], [every] * len(changed)
-    rests = sample_batch(
-        loaded.model, begun, masks, uniforms[changed, :, 1], temperatures=heats, **options
-    )
+    rests = draw(begun, masks, uniforms[changed, :, 1], temperatures=heats)
     for k, rest in zip(changed, rests, strict=True):
         ids = (*free[k].ids[: forks[k]], *rest.ids)
         whole = Drawn(ids[:most], rest.ended and len(ids) < most, 0.0)

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, constrain
-from experiments.batched import sample_batch
+from experiments.batched import Free, sample_batch
 from experiments.cases import FORMATS
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, opened, special_ids
@@ -77,8 +77,7 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
         [None] * len(which),
         np.stack([np.random.default_rng(seed).random(config.ids) for seed in seeds]),
         temperatures=[temperature for temperature, _ in wanted],
-        ends=special_ids(loaded),
-        n_ids=loaded.tokenizer.n_ids,
+        free=Free(special_ids(loaded), n_ids=loaded.tokenizer.n_ids),
     )
     every = constrain(loaded.tokenizer, r"(?s:.*)", eos_ids=(), added_tokens=True)
     starts = [every.matcher(ids) for ids in prompts]

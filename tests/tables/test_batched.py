@@ -13,7 +13,7 @@ from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments import batched
-from experiments.batched import drawn_uniforms, sample_batch
+from experiments.batched import Free, drawn_uniforms, sample_batch
 
 MERGES = [("a", "b"), ("ab", "c"), ("b", "c"), ("c", "a"), ("a", "a")]
 TOKENS = [*"abcĠ", *map("".join, MERGES)]
@@ -64,7 +64,8 @@ def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(mode
     lengths, each at its own temperature."""
     n, prompts = 200, [PROMPT, [1, 2, 3, 0, 2]] * 100
     uniforms, heats = drawn_uniforms(0, n, 2), [(0.8, 1.4, 1.0)[k % 3] for k in range(n)]
-    found = sample_batch(model, prompts, [None] * n, uniforms, temperatures=heats, ends=[END])
+    free = Free([END])
+    found = sample_batch(model, prompts, [None] * n, uniforms, temperatures=heats, free=free)
     for k, text in enumerate(found):
         numbers = uniforms[k][: len(text.ids) + text.ended]
         ids = drawn_by_hand(model, prompts[k], numbers, heats[k])
@@ -77,7 +78,8 @@ def test_a_text_without_a_constraint_ends_where_it_is_stopped(model):
     constraints = [None, constrain(TOKENIZER, REGEXES[2], eos_ids=[END])] * 10
     uniforms = drawn_uniforms(1, 20, 8)
     prompts = [PROMPT] * 20
-    found = sample_batch(model, prompts, constraints, uniforms, stop=lambda ids: len(ids) == 3)
+    free = Free(stop=lambda ids: len(ids) == 3)
+    found = sample_batch(model, prompts, constraints, uniforms, free=free)
     assert all(len(text.ids) == 3 and text.ended for text in found[::2])
     alone = sample_batch(model, [PROMPT] * 10, constraints[1:2] * 10, uniforms[1::2])
     assert found[1::2] == alone
