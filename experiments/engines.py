@@ -11,14 +11,10 @@ the one style that all engines know.
 from __future__ import annotations
 
 import json
-import os
-import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from subprocess import PIPE, Popen
-from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -29,7 +25,7 @@ from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._nets import Order
-from experiments.files import ROOT, require, version_of
+from experiments.files import require, version_of
 from experiments.lab import Row
 
 INSTALL = "pip install --group peers"
@@ -104,6 +100,7 @@ class Engine:
         return self.prepare_schema(json.dumps(source["schema"]))
 
 
+@dataclass(frozen=True)
 class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
@@ -111,27 +108,21 @@ class Ours(Engine):
     loosen: keywords of schemas that are left out.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        method: Method = "canonical",
-        within: int | None = None,
-        order: Order = "schema",
-        loosen: Sequence[str] = (),
-    ) -> None:
-        self._tokenizer, self._method, self._within = tokenizer, method, within
-        self._order: Order = order
-        self._loosen = loosen
+    tokenizer: Tokenizer
+    method: Method = "canonical"
+    within: int | None = None
+    order: Order = "schema"
+    loosen: Sequence[str] = ()
 
     def prepare(self, regex: str) -> Begin:
-        return self._beginning(constrain(self._tokenizer, regex, self._method))
+        return self._beginning(constrain(self.tokenizer, regex, self.method))
 
     def prepare_schema(self, schema: str) -> Begin:
-        language = json_schema(schema, whitespace="spaced", order=self._order, loosen=self._loosen)
-        return self._beginning(constrain(self._tokenizer, language, self._method))
+        language = json_schema(schema, whitespace="spaced", order=self.order, loosen=self.loosen)
+        return self._beginning(constrain(self.tokenizer, language, self.method))
 
     def _beginning(self, constraint: Constraint) -> Begin:
-        limited = constraint if self._within is None else constraint.within(self._within)
+        limited = constraint if self.within is None else constraint.within(self.within)
         return lambda: Session(limited.matcher())
 
 
@@ -392,38 +383,3 @@ def passes(begin: Begin, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
             return session.may_end(buffer[0], tokenizer.eos_ids)
     except PeerError:  # it breaks on the way
         return False
-
-
-# A process for each.
-
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-STARTING = 300.0
-"""Seconds until there is a first row."""
-
-
-def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) -> Iterator[Row]:
-    """The rows that a function of a module makes of what it is given, in a process of its own, with
-    one thread for each library. They end early where the process crashes, or is ended because one
-    row took more than so many seconds."""
-    command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
-    environment = {**os.environ, **ONE_THREAD}
-    with Popen(command, cwd=ROOT, env=environment, stdin=PIPE, stdout=PIPE) as child:
-        timer = Timer(STARTING, child.kill)
-        timer.start()
-        pipe: Any = child.stdin
-        pipe.write(pickle.dumps((rows_of, given)))
-        pipe.close()
-        for line in child.stdout or ():
-            timer.cancel()
-            timer = Timer(seconds, child.kill)
-            timer.start()
-            yield json.loads(line)
-        timer.cancel()
-
-
-def serve() -> None:
-    """The other end of `apart`. What else is printed goes to stderr."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    rows_of, given = pickle.load(sys.stdin.buffer)
-    for row in rows_of(*given):
-        print(json.dumps(row), file=out, flush=True)

@@ -31,6 +31,7 @@ from bpe_automata import Tokenizer
 from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
 from experiments import engines, show
+from experiments.apart import apart
 from experiments.engines import PEERS, Begin, PeerError, Session, passes, refusals
 from experiments.files import ROOT, lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
@@ -115,7 +116,7 @@ def measure(
         return started(config, tokenizer, what)
     if engine in PEERS and PEERS[engine].version() is None:
         raise MissingDependencyError(f"{engine} is not installed: {PEERS[engine].install}")
-    rows = [*engines.apart(config.longest, asked, config, tokenizer, part, engine)]
+    rows = [*apart(config.longest, asked, config, tokenizer, part, engine)]
     if not rows:
         raise PeerError(f"{engine} does not start")
     head = {"label": engines.label(engine), **rows[0]}

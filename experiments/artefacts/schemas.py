@@ -41,6 +41,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import json_schema, yaml_schema
 from experiments import engines
+from experiments.apart import apart
 from experiments.engines import Begin, passes, refusals
 from experiments.inputs import (
     SCHEMAS,
@@ -115,7 +116,7 @@ def measure(config: Config, part: str, name: str = "", style: str = "") -> list[
         if left <= 0:
             break
         first, begun = len(rows), list[str]()
-        for row in engines.apart(config.longest, asked, config, part, first, left):
+        for row in apart(config.longest, asked, config, part, first, left):
             rows += [row] if "status" in row else []
             begun += [] if "status" in row else [row["name"]]
         if len(begun) > len(rows) - first:  # it was ended at this one

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.engines import PEERS, apart, engine_of
+from experiments.apart import apart
+from experiments.engines import PEERS, engine_of
 
 
 @pytest.mark.parametrize("name", ["llguidance", "glrmask", "xgrammar", "outlines_core"])
