@@ -3,7 +3,8 @@ published algorithms see it.
 
 No prefix, no splitters, no byte fallback, no added tokens: what the article's algorithms are about.
 Then the reference algorithms, which know only base symbols and merges, and the package, which reads
-tokenizers, construct the automata of one language.
+tokenizers, construct the automata of one language. Which token may follow which is compared
+for all pairs of its tokens.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from bpe_automata import Tokenizer
+from bpe_automata._kernels.bits import clear_bits, packed
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.canonical.geometry import Geometry
 from bpe_automata.reference import (
     AllTexts,
     Merge,
@@ -24,6 +29,10 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.reference._token_dfa import Token
+from bpe_automata.tokenizer.derivation import derive
+from experiments.inputs import tokenizer_of
+from experiments.lab import Row
+from experiments.resources import repeated, timed
 
 MISTRAL = "mistral-v1"
 """The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""
@@ -33,15 +42,9 @@ _UNUSED = "\ue000"
 
 
 @lru_cache(maxsize=1)
-def mistral() -> Tokenizer:
-    """The complete tokenizer. Raises MissingDependencyError, which says what to install."""
-    return Tokenizer.load(MISTRAL)
-
-
-@lru_cache(maxsize=1)
 def mistral_table(merges: int | None = None) -> Tokenizer:
     """BPE alone of the Mistral-7B table, or of its first merges. Raises MissingDependencyError."""
-    data = bpe_alone(mistral())
+    data = bpe_alone(tokenizer_of(MISTRAL))
     data["model"]["merges"] = data["model"]["merges"][:merges]
     return Tokenizer.from_json(data, name=NAME)
 
@@ -87,3 +90,38 @@ class Reference:
     def lifted(self, dfa: ByteDFA) -> TokenDFA:
         """All tokenizations of it."""
         return lift(self.symbols(dfa), self.spelled)
+
+
+# The pairs of tokens that may follow each other: Algorithm 3, and rectangles.
+
+
+def rectangles(table: Tokenizer) -> Row:
+    """Derivations and rectangles."""
+    Geometry(derive(table.description))  # loads the kernels
+    spent = repeated(lambda: Geometry(derive(table.description)), 7)
+    return {"spent": spent, "rectangles": len(derive(table.description).proper)}
+
+
+def algorithm_3(table: Tokenizer) -> Row:
+    """Algorithm 3 in plain Python; then each pair of tokens is compared with the rectangles."""
+    merges = merges_in_order(table.description)
+    spent, texts = timed(lambda: all_texts(table.description.base.values(), merges))
+    row = {"spent": spent, "states": len(texts.forbidden)}
+    row["forbidden"] = sum(map(len, texts.forbidden))
+    return row | compared(texts.fused(), Geometry(derive(table.description)))
+
+
+def compared(texts: AllTexts, geometry: Geometry) -> Row:
+    """Counts of pairs of tokens, and of those in which the two differ."""
+    every = packed(texts.delta, geometry.n_words * 32)
+    allowed = [every.copy() for _ in texts.forbidden]
+    for row, forbidden in zip(allowed, texts.forbidden, strict=True):
+        clear_bits(row, np.array([*forbidden], dtype=np.int64))
+    counts: Row = {"tokens": len(texts.delta), "pairs": len(texts.delta) ** 2}
+    counts |= {"forbidden pairs": counts["pairs"], "differences by row": 0}
+    for token, state in texts.delta.items():
+        row, bits = allowed[state], every.copy()
+        geometry.clear_followers(token, bits)
+        counts["forbidden pairs"] -= int(np.bitwise_count(row.view(np.uint32)).sum())
+        counts["differences by row"] += int(np.bitwise_count((bits ^ row).view(np.uint32)).sum())
+    return counts

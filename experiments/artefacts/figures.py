@@ -35,8 +35,9 @@ from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge, Node, edge_label, plot
 from bpe_automata.viz import figure as natural
 from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, automata
+from experiments.inputs import tokenizer_of
 from experiments.lab import Row
-from experiments.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
+from experiments.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.show import CANONICAL, Figure, Table
 
 TITLE = "The article's figures, redrawn"
@@ -267,7 +268,7 @@ def segmented(tokenizer: Tokenizer, regex: str) -> tuple[Drawing, Drawing, Drawi
 
 def figure_6() -> Page:
     """The figure of segments: written out, with one called by its name, and that one itself."""
-    drawings = segmented(mistral(), REGEX_6)
+    drawings = segmented(tokenizer_of(MISTRAL), REGEX_6)
     titles = (
         "All states written out",
         "With one segment by its name",

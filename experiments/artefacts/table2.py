@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,15 @@ from bpe_automata._kernels.bits import contained, has, members
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.canonical.arrays import BEGINNING, NO_SET
 from bpe_automata.canonical.canonical import CanonicalAutomaton
-from bpe_automata.canonical.geometry import Geometry
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.explicit import explore
 from bpe_automata.constructions.lift import Lift
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from bpe_automata.reference import (
-    AllTexts,
-    CartesianProduct,
-    all_texts,
-    lift,
-    merges_in_order,
-    product_mask,
-)
+from bpe_automata.reference import CartesianProduct, lift, product_mask
 from bpe_automata.schemas import json_schema
-from bpe_automata.tokenizer.derivation import derive
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, tokenizer_of
 from experiments.lab import Row, failed
-from experiments.mistral import MISTRAL, NAME, Reference, mistral_table
+from experiments.mistral import MISTRAL, NAME, Reference, algorithm_3, mistral_table, rectangles
 from experiments.resources import limited, repeated, timed
 from experiments.show import Table, fixed, markdown, percent, three
 from experiments.statistics import quantile
@@ -99,81 +90,32 @@ SMOKE = Config(
 
 def cells(config: Config) -> list[Row]:
     """Step 1; the schemas in chunks; segments by tokenizer."""
-    n = len(sources(config.schemas, config.n, config.seed))
-    geometry: list[Row] = [{"part": name} for name in ("rectangles", "algorithm 3")]
-    chunks: list[Row] = [{"part": "schemas", "first": k} for k in range(0, n, CHUNK)]
-    segments: list[Row] = [
-        {"part": "segments", "tokenizer": name} for name in config.segment_tokenizers
-    ]
-    return [*geometry, {"part": "tokenizer"}, *chunks, *segments]
+    found: list[Row] = [{"part": part} for part in ("rectangles", "algorithm 3", "tokenizer")]
+    found += [{"part": "schemas", "first": k} for k in range(0, len(sources(config)), CHUNK)]
+    return found + [{"part": "segments", "tokenizer": of} for of in config.segment_tokenizers]
 
 
 def measure(config: Config, part: str, first: int = 0, tokenizer: str = "") -> list[Row] | Row:
     """The rows of a part."""
     if part == "schemas":
-        some = sources(config.schemas, config.n, config.seed)[first : first + CHUNK]
-        each = enumerate(some, first)
+        each = enumerate(sources(config)[first : first + CHUNK], first)
         return [row for k, case in each for row in of_schema(config, case, k < config.reference)]
     if part == "segments":
         return written_out(config, tokenizer)
+    table = mistral_table(config.merges)
     if part == "tokenizer":
         known = tokenizer_of(config.tokenizer)
-        made = repeated(lambda: CanonicalAutomaton(known), 3)
-        return {EAGER: made, REFERENCE: [timed(lambda: reference_of(config.merges).texts)[0]]}
-    table = mistral_table(config.merges)
-    return rectangles(table) if part == "rectangles" else algorithm_3(table)
+        plain, _ = timed(lambda: table.derived("reference", Reference).texts)
+        return {EAGER: repeated(lambda: CanonicalAutomaton(known), 3), REFERENCE: [plain]}
+    return (rectangles if part == "rectangles" else algorithm_3)(table)
 
 
 @lru_cache(maxsize=1)
-def sources(place: Path, n: int | None, seed: int) -> list[Case]:
+def sources(config: Config) -> list[Case]:
     """The function calls, in an order by lot."""
-    every = schema_cases(place, "compact")
-    return shuffled([case for case in every if case.group == GROUP or place != SCHEMAS], n, seed)
-
-
-@lru_cache(maxsize=1)
-def reference_of(merges: int | None) -> Reference:
-    """What the published algorithms make once, when it is asked for."""
-    return Reference(mistral_table(merges))
-
-
-# Step 1 on the complete table.
-
-
-def rectangles(table: Tokenizer) -> Row:
-    """Derivations and rectangles."""
-    Geometry(derive(table.description))  # loads the kernels
-    spent = repeated(lambda: Geometry(derive(table.description)), 7)
-    return {"spent": spent, "rectangles": len(derive(table.description).proper)}
-
-
-def algorithm_3(table: Tokenizer) -> Row:
-    """Algorithm 3 in plain Python; then each pair of tokens is compared with the rectangles."""
-    merges = merges_in_order(table.description)
-    spent, texts = timed(lambda: all_texts(table.description.base.values(), merges))
-    row = {"spent": spent, "states": len(texts.forbidden)}
-    row["forbidden"] = sum(map(len, texts.forbidden))
-    return row | compared(texts.fused(), Geometry(derive(table.description)))
-
-
-def compared(texts: AllTexts, geometry: Geometry) -> Row:
-    """Counts of pairs of tokens, and of those in which the two differ."""
-    tokens, n_ids = np.array(sorted(texts.delta), dtype=np.int64), geometry.n_words * 32
-
-    def packed(ids: np.ndarray) -> np.ndarray:
-        flags = np.zeros(n_ids, dtype=np.bool_)
-        flags[ids] = True
-        return np.packbits(flags, bitorder="little").view(np.int32)
-
-    allowed = [packed(np.setdiff1d(tokens, [*no])) for no in texts.forbidden]
-    counts: Row = {"tokens": len(tokens), "pairs": len(tokens) ** 2}
-    counts |= {"forbidden pairs": counts["pairs"], "differences by row": 0}
-    for token in tokens.tolist():
-        row, bits = allowed[texts.delta[token]], packed(tokens)
-        geometry.clear_followers(token, bits)
-        counts["forbidden pairs"] -= int(np.bitwise_count(row.view(np.uint32)).sum())
-        counts["differences by row"] += int(np.bitwise_count((bits ^ row).view(np.uint32)).sum())
-    return counts
+    every, all_of = schema_cases(config.schemas, "compact"), config.schemas != SCHEMAS
+    own = [case for case in every if all_of or case.group == GROUP]
+    return shuffled(own, config.n, config.seed)
 
 
 # Steps 2 to 4 of a schema.
@@ -201,7 +143,7 @@ def of_schema(config: Config, case: Case, is_plain: bool) -> list[Row]:
         said | {"engine": LAZY} | lazy(tokenizer, dfa, text),
     ]
     if is_plain:
-        reference = reference_of(config.merges)
+        reference = mistral_table(config.merges).derived("reference", Reference)
         rows.append(said | {"engine": SAME} | eager(reference.tokenizer, dfa, text))
         reference.texts, reference.spelled  # noqa: B018  # cached; no step of a schema
         try:
@@ -238,7 +180,7 @@ def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
     before, state = timed(engine.initial)  # which asks for the first mask too
     spent = list[float]()
     for number, token in enumerate(ids[:MOST_MASKS]):
-        one, mask = timed(partial(engine.mask, state))
+        one, mask = timed(engine.mask, state)
         spent.append(one + before * (number == 0))
         if not has(mask, token):
             raise ValueError(f"id {token}, number {number} of the text's own, is masked out")
@@ -254,7 +196,7 @@ def published(reference: Reference, dfa: ByteDFA, text: str) -> Row:
     relevance, relevant = timed(lambda: product.relevant)
     masks, pair, first = list[float](), product.start, None
     for token in reference.tokenizer.encode(text)[:MOST_MASKS]:
-        spent, mask = timed(partial(product_mask, product, pair))
+        spent, mask = timed(product_mask, product, pair)
         first = mask if first is None else first
         masks.append(spent)
         pair = product.step(pair, token)
@@ -307,13 +249,12 @@ def written_out(config: Config, name: str) -> list[Row]:
     tokenizer, rows = tokenizer_of(name), list[Row]()
     segments = Segments(tokenizer)
     variants(Segments(tokenizer), compile_regex(r'\{"a":(true|false|null),"b":(0|1[0-9]{0,2})\}'))
-    for case in sources(config.schemas, config.n, config.seed)[: config.segments]:
+    for case in sources(config)[: config.segments]:
         try:
             made = variants(segments, dfa_of(case)[0])
-        except BudgetExceededError:
-            made = [{"variant": "too large"}]
         except BpeAutomataError as error:
-            made = [failed(error)]
+            is_large = isinstance(error, BudgetExceededError)
+            made = [{"variant": "too large"} if is_large else failed(error)]
         rows += [{"id": case.id} | row for row in made]
     return rows
 
@@ -331,7 +272,7 @@ def variants(segments: Segments, dfa: ByteDFA) -> list[Row]:
     rows: list[Row] = [{"variant": "none", "spent": spent, "edges": whole_.n_transitions}]
     for name, own in zip(VARIANTS[1:], (Segments(tokenizer), segments, segments), strict=True):
         made, found = own.made, own.found
-        spent, automaton = timed(partial(own.automaton, dfa, 10 * MOST_EDGES))
+        spent, automaton = timed(own.automaton, dfa, 10 * MOST_EDGES)
         row = {"variant": name, "spent": spent, "edges": automaton.n_transitions}
         rows.append(row | {"made": own.made - made, "found": own.found - found})
         if not automaton.minimised().identical(whole_.minimised()):
@@ -345,10 +286,9 @@ def variants(segments: Segments, dfa: ByteDFA) -> list[Row]:
 def spent_by(rows: pd.DataFrame) -> pd.DataFrame:
     """engine, step, spent: each time that was measured, of schemas that came to an end."""
     done = rows[(rows["part"] == "schemas") & (rows["status"] == DONE)]
-    compiled = done[done["engine"] == EAGER][["engine", "compile"]]
     parts = [
         rows[rows["part"] == "tokenizer"][[EAGER, REFERENCE]].melt(var_name="engine"),
-        compiled.rename(columns={"compile": "value"}).assign(variable="compile"),
+        done[done["engine"] == EAGER][["engine", "compile"]].melt("engine"),
         done[["engine", *[*STEPS][1:]]].melt("engine"),
     ]
     found = pd.concat(parts).fillna({"variable": "tokenizer"}).explode("value").dropna()
@@ -415,15 +355,15 @@ def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
 
 def segments_table(rows: pd.DataFrame) -> Table:
     """A table of what segments save."""
-    formats = {"ms": fixed(2), "speed-up": fixed(2), "slower": percent()}
-    formats["parts found"] = percent()
+    formats = dict.fromkeys(("ms", "speed-up"), fixed(2))
+    formats |= dict.fromkeys(("slower", "parts found"), percent())
     n = rows[rows["part"] == "segments"]["id"].nunique()
     note = f"""of {n} schemas those whose automaton has at most {MOST_EDGES:,} transitions; medians;
         speed-up: of the ratio to none; slower: share of schemas where it costs more than none;
         parts found: of those that are put together, the share that was known; transitions: of all
         automata, before they are minimised"""
-    data, title = speed_ups(rows), "Segments: automata of function calls, written out"
-    return Table(title, data, formats, note)
+    title = "Segments: automata of function calls, written out"
+    return Table(title, speed_ups(rows), formats, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
@@ -441,8 +381,8 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     agree = f"differ in {wrong:,.0f} of" if wrong else "agree on all"
     names = {"alone": "nothing", "shared": "the schemas before", "again": "this very schema"}
     found = speed_ups(rows)
-    shares = found["parts found"].map(" ({:.0%})".format)
-    found["said"] = found["speed-up"].map("{:.2f}".format) + shares
+    each = zip(found["speed-up"], found["parts found"], strict=True)
+    found["said"] = [f"{ratio:.2f} ({share:.0%})" for ratio, share in each]
     wide = found.pivot(index="tokenizer", columns="variant", values="said")[[*names]]
     wide = wide.rename(columns=names).reindex(found["tokenizer"].unique())
     shown = markdown(wide.reset_index(names="times faster than without"))

@@ -11,7 +11,7 @@ from bpe_automata.reference import all_texts, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from experiments import mistral
-from experiments.artefacts import figures, growth, table2
+from experiments.artefacts import figures, growth
 from experiments.artefacts.distortion import MERGES as MERGES_5
 from experiments.artefacts.distortion import TOKENS
 from experiments.artefacts.figures import MADE as NEW
@@ -71,12 +71,12 @@ def test_a_method_that_differs_is_said_to_and_one_without_end_is_a_row(grown, mo
 def test_rectangles_and_algorithm_3_are_equal_and_a_difference_is_counted(table):
     texts = all_texts(table.description.base.values(), merges_in_order(table.description))
     geometry = Geometry(derive(table.description))
-    same = table2.compared(texts, geometry)
+    same = mistral.compared(texts, geometry)
     assert (same["tokens"], same["pairs"], same["differences by row"]) == (30, 900, 0)
     assert same["forbidden pairs"] > 0
     texts.forbidden[0].add(5)  # `f` after each token that leads to the first state
     expected = sum(state == 0 for state in texts.delta.values())
-    assert table2.compared(texts, geometry)["differences by row"] == expected
+    assert mistral.compared(texts, geometry)["differences by row"] == expected
 
 
 @pytest.mark.parametrize("title", figures.CASES)
