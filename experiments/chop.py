@@ -8,22 +8,36 @@ spell so many bytes. Without `grammar` it is not asked what the grammar allows. 
 llguidance: docs/fast_forward.md ("Safely converting FF-strings to FF-tokens", `max_tokens` 4, the
 rule of 7 bytes, the conservative one without the grammar) and, with the text around it,
 `TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The ids may be ones that `encode` gives for no
-text, and ids that are certain are given back. `forced_tokens` is exact.
+text, and ids that are certain are given back. `forced_tokens` is exact. Both are counted along
+given texts.
 """
 
 from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from itertools import accumulate
 from typing import Any
 
-from bpe_automata import Tokenizer
+from bpe_automata import Tokenizer, constrain
+from bpe_automata._kernels.bits import has
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.linked import ByteAutomaton
 from bpe_automata.constructions.engine import TextEngine
-from bpe_automata.decoding.forced import bytes_from, text_state
+from bpe_automata.decoding.forced import bytes_from, forced_tokens, text_state
 from bpe_automata.tokenizer.description import Prefix
+from experiments.lab import Row
 
+CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
+CHOPS["chop 7 bytes"] = {"max_tokens": 1, "least_bytes": 7}
+CHOPS["chop 4, no grammar"] = {"max_tokens": 4, "grammar": False}
+"""By name: what `chopped` is told."""
+METHODS = ("canonical", "lift", *CHOPS)
+COUNTS = ("ids", "known", "runs", "departing", "no_match")
+Runs = Callable[[int], Sequence[int]]
+"""The run that is known after so many ids of a text."""
 _SENTINEL = "\x02"
 """Put before a text that is not to be taken for the beginning of one, as llguidance does."""
 
@@ -140,3 +154,65 @@ def _tokenized(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...]
         ids = ids[len(front) :]
     spelled = b"".join(map(tokenizer.token_bytes, ids)) if inside else tokenizer.text_bytes(ids)
     return ids if spelled == text.encode() else None
+
+
+# What is known of given texts.
+
+
+def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> list[Row]:
+    """Counts of each method over all texts. ids: of all; known: those that a method had right;
+    departing: runs that are not what the text goes on with; no_match: that no text of the language
+    has there. A text without canonical ids is left out."""
+    canonical: Any = constrain(tokenizer, dfa).engine
+    lift: Any = constrain(tokenizer, dfa, "lift").engine
+    totals = {method: Counter(dict.fromkeys(COUNTS, 0)) for method in METHODS}
+    for text in texts:
+        ids = tuple(tokenizer.encode(text))
+        if not follows(canonical, canonical.initial(), ids):
+            continue
+        own, any_ = ([*accumulate(ids, of.step, initial=of.initial())] for of in (canonical, lift))
+        if not canonical.accepting(own[-1]):
+            continue
+        runs = {"canonical": forced(canonical, own), "lift": forced(lift, any_)}
+        runs |= {name: chops(canonical, own, ids, options) for name, options in CHOPS.items()}
+        for method, of in totals.items():
+            of.update(counted(runs[method], ids, canonical, own))
+    return [{"method": name, **of} for name, of in totals.items()]
+
+
+def forced(engine: Any, states: Sequence[Any]) -> Runs:
+    """What an automaton knows."""
+    return lambda k: forced_tokens(engine, states[k]).ids
+
+
+def chops(engine: Any, states: Sequence[Any], ids: Sequence[int], options: Row) -> Runs:
+    """What the heuristic appends."""
+
+    def run(k: int) -> Sequence[int]:
+        state, made = encoded(engine, states[k], ids[:k])
+        return chopped(engine.tokenizer, engine.dfa, state, made, **options)
+
+    return run
+
+
+def counted(runs: Runs, ids: Sequence[int], canonical: Any, states: Sequence[Any]) -> Counter[str]:
+    """The counts of one method along one text."""
+    counts, k = Counter(ids=len(ids)), 0
+    while k < len(ids):
+        run, rest = runs(k), ids[k:]
+        differ = (n for n, (a, b) in enumerate(zip(run, rest, strict=False)) if a != b)
+        agreed = next(differ, min(len(run), len(rest)))
+        counts.update(runs=bool(run), known=agreed)
+        if agreed < len(run):
+            counts.update(departing=1, no_match=not follows(canonical, states[k], run))
+        k += agreed + (agreed < len(run) or not run)
+    return counts
+
+
+def follows(engine: Any, state: Any, run: Sequence[int]) -> bool:
+    """Can these ids come next?"""
+    for token in run:
+        if not has(engine.mask(state), token):
+            return False
+        state = engine.step(state, token)
+    return True

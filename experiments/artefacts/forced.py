@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -23,18 +22,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata._kernels.bits import has
+from bpe_automata import compile_regex, constrain
 from bpe_automata.automata.compile import Budget
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Method
-from bpe_automata.decoding.forced import bytes_from, forced_tokens
+from bpe_automata.decoding.forced import bytes_from
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.schemas import json_schema
 from experiments import show
 from experiments.cases import FORMATS
-from experiments.chop import chopped, encoded
+from experiments.chop import COUNTS, METHODS, walked
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, groups_of, schema_cases, tokenizer_of
@@ -49,12 +47,7 @@ FUNCTIONS = Path(__file__).with_name("functions.jsonl")
 """Functions with their parameters' schemas, one JSON object a line, written for this project."""
 STYLES = {"compact": "", "spaced": None}
 """By style of the texts: what outlines-core puts where white space may be (None: `[ ]?`)."""
-CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
-CHOPS["chop 7 bytes"] = {"max_tokens": 1, "least_bytes": 7}
-CHOPS["chop 4, no grammar"] = {"max_tokens": 4, "grammar": False}
-METHODS = ("canonical", "lift", *CHOPS)
 WARM = r'\{"a":(true|false|[0-9]+)\}'
-COUNTS = ("ids", "known", "runs", "departing", "no_match")
 LONGEST, BUDGET = 20_000, Budget(max_states=5_000, max_seconds=20)
 """Characters of a regex (outlines-core makes up to 27 million of one schema), and of its
 automaton."""
@@ -134,72 +127,6 @@ def item_of(case: Case, style: str) -> tuple[ByteDFA | None, tuple[str, ...], in
     # What `re.fullmatch` says too; but that takes exponential time on some of these regexes.
     fit = tuple(text for text in case.valid if dfa.accepts(text.encode("utf-8", "replace")))
     return dfa, fit, len(case.valid) - len(fit), ""
-
-
-# What is known of given texts.
-
-
-def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> list[Row]:
-    """Counts of each method over all texts. ids: of all; known: those that a method had right;
-    departing: runs that are not what the text goes on with; no_match: that no text of the language
-    has there. A text without canonical ids is left out."""
-    canonical: Any = constrain(tokenizer, dfa).engine
-    lift: Any = constrain(tokenizer, dfa, "lift").engine
-    totals = {method: Counter(dict.fromkeys(COUNTS, 0)) for method in METHODS}
-    for text in texts:
-        ids, states = tuple(tokenizer.encode(text)), [(canonical.initial(), lift.initial())]
-        for token in ids:
-            own, any_ = states[-1]
-            if not has(canonical.mask(own), token):
-                break
-            states.append((canonical.step(own, token), lift.step(any_, token)))
-        if len(states) <= len(ids) or not canonical.accepting(states[-1][0]):
-            continue
-        for method, of in totals.items():
-            runs = runs_of(method, canonical, lift, states, ids)
-            of.update(counted(runs, ids, canonical, [own for own, _ in states]))
-    return [{"method": name, **of} for name, of in totals.items()]
-
-
-def runs_of(
-    method: str, canonical: Any, lift: Any, states: list[tuple[Any, Any]], ids: tuple[int, ...]
-) -> Callable[[int], Sequence[int]]:
-    """The run that a method knows after so many ids."""
-    if method == "canonical":
-        return lambda k: forced_tokens(canonical, states[k][0]).ids
-    if method == "lift":
-        return lambda k: forced_tokens(lift, states[k][1]).ids
-
-    def run(k: int) -> Sequence[int]:
-        state, made = encoded(canonical, states[k][0], ids[:k])
-        return chopped(canonical.tokenizer, canonical.dfa, state, made, **CHOPS[method])
-
-    return run
-
-
-def counted(
-    runs: Callable[[int], Sequence[int]], ids: Sequence[int], canonical: Any, states: list[Any]
-) -> Counter[str]:
-    """The counts of one method along one text."""
-    counts, k = Counter(ids=len(ids)), 0
-    while k < len(ids):
-        run, rest = runs(k), ids[k:]
-        differ = (n for n, (a, b) in enumerate(zip(run, rest, strict=False)) if a != b)
-        agreed = next(differ, min(len(run), len(rest)))
-        counts.update(runs=bool(run), known=agreed)
-        if agreed < len(run):
-            counts.update(departing=1, no_match=not follows(canonical, states[k], run))
-        k += agreed + (agreed < len(run) or not run)
-    return counts
-
-
-def follows(engine: Any, state: Any, run: Sequence[int]) -> bool:
-    """Can these ids come next?"""
-    for token in run:
-        if not has(engine.mask(state), token):
-            return False
-        state = engine.step(state, token)
-    return True
 
 
 # A model writes.

@@ -40,21 +40,10 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
 )
 from bpe_automata.schemas import json_schema, yaml_schema
-from experiments import engines
+from experiments import engines, inputs
 from experiments.apart import apart
 from experiments.engines import Begin, passes, refusals
-from experiments.inputs import (
-    SCHEMAS,
-    SMOKE_SCHEMAS,
-    SMOKE_YAML,
-    YAML_SCHEMAS,
-    Case,
-    schema_cases,
-    shuffled,
-    tokenizer_of,
-    yaml_cases,
-    yaml_text,
-)
+from experiments.inputs import Case, schema_cases, shuffled, tokenizer_of, yaml_cases, yaml_text
 from experiments.judge import checker, judge_of
 from experiments.lab import Row
 from experiments.resources import spent
@@ -65,7 +54,6 @@ from experiments.walks import CannotFinishError, random_ids
 TITLE, TIMED = "Schemas: what compiles, and what is wrong", True
 PACKAGES = (*engines.PEERS, "jsonschema")
 OURS, JUDGE, YAML, WALKS = "any-order", "jsonschema", "yaml", "walks"
-STYLES = {"json": "JSON", "yaml": "YAML"}
 KEPT = 5  # failures of the walks of one schema
 QUICK = (OURS, "llguidance")
 """Engines that are given the time for all schemas."""
@@ -81,8 +69,8 @@ class Config:
 
     engines: tuple[str, ...] = (*QUICK, "xgrammar", "outlines_core")
     tokenizer: str = "smollm2"
-    schemas: Path = SCHEMAS
-    yaml_schemas: Path = YAML_SCHEMAS
+    schemas: Path = inputs.SCHEMAS
+    yaml_schemas: Path = inputs.YAML_SCHEMAS
     n: int | None = None
     longest: float = 30.0
     patience: float = 90.0
@@ -91,7 +79,7 @@ class Config:
     seed: int = 0
 
 
-SMOKE = Config(QUICK, schemas=SMOKE_SCHEMAS, yaml_schemas=SMOKE_YAML, walked=6, walks=10)
+SMOKE = Config(QUICK, "smollm2", inputs.SMOKE_SCHEMAS, inputs.SMOKE_YAML, walked=6, walks=10)
 
 
 def cells(config: Config) -> list[Row]:
@@ -394,7 +382,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
     walks = sums(rows)
     texts = " and ".join(
-        f"{of['walks']:,} {STYLES[str(style)]} texts of {of['schemas']} schemas"
+        f"{of['walks']:,} {str(style).upper()} texts of {of['schemas']} schemas"
         for style, of in walks.iterrows()
     )
     return {

@@ -5,7 +5,7 @@ import pytest
 from bpe_automata import compile_regex
 from bpe_automata.testing import small_tokenizer
 from experiments.artefacts import forced
-from experiments.artefacts.forced import METHODS, walked
+from experiments.chop import METHODS, walked
 from experiments.inputs import Case
 
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
