@@ -155,8 +155,7 @@ def one_eos(eos_ids: tuple[int, ...]) -> int:
 
 def ordinary(tokenizer: Tokenizer) -> dict[int, bytes]:
     """The bytes of each id that spells text and is no added token."""
-    added = {token.id for token in tokenizer.description.added}
-    spellings = enumerate(tokenizer.spellings)
+    spellings, added = enumerate(tokenizer.spellings), tokenizer.added_ids
     return {i: spelled for i, spelled in spellings if spelled and i not in added}
 
 
