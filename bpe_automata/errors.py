@@ -210,7 +210,7 @@ class InfiniteLanguageError(BpeAutomataError):
 
 
 class EndlessTextWarning(UserWarning):
-    """The tokenizer names no end-of-sequence id, and some text of the constraint can never end without one."""
+    """The tokenizer names no end-of-sequence id, and some text can never end without one."""
 
 
 class DecodingError(BpeAutomataError):

@@ -56,8 +56,8 @@ class LinkedDFA(ByteLanguage):
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
     accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
     plain bool, is `far` surely reached by `PLAIN` bytes alone? tagged bool, by those and the tags
-    of `marks`? All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa` writes all of it
-    down, where that ends.
+    of `marks`? All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa`
+    writes all of it down, where that ends.
     """
 
     is_empty, is_linked = False, True
