@@ -207,6 +207,8 @@ def in_short(found: pd.DataFrame) -> str:
         for batch, of in some.groupby("batch")
     ]
     of_what = " and ".join(some["language"].unique())
+    if some["ratio"].max() > 1.005:
+        of_what += "; above 100 % is noise"
     return (
         f"Of the tokens per second that a {where} writes without masks, canonical masks leave "
         f"{', '.join(said)} at a time ({of_what})."
