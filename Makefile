@@ -135,10 +135,14 @@ docs: $(BUILT)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet --strict -f .ci/mkdocs.yml
 	@echo build/site/index.html
 
+# A wheel for this interpreter and platform, and the sources, which pip compiles wherever no wheel fits.
 wheel: $(BUILT)
 	@rm -rf build/wheel dist && mkdir -p build/wheel dist
 	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
-	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps -w dist build/wheel
+	@cd build/wheel && ../../$(BIN)/python -W ignore -c 'import logging, setuptools.build_meta as backend; \
+		logging.disable(logging.WARNING); backend.build_sdist("../../dist")' > /dev/null
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps \
+		-w dist build/wheel
 	@ls -l dist
 
 install: $(BUILT)
