@@ -32,12 +32,13 @@ STYLE = ("order", "closed", "formats", "loosen", "whitespace", "escapes", "uniqu
 
 @dataclass(frozen=True)
 class ToolFormat:
-    """How calls are written: begin, calls with `separator` between two of them, end; each call is
-    before, the name, between, the arguments, after. A text that begins with NUL is the special
-    token of its rest; any other is a special token if the tokenizer has one that is spelled so.
+    """How calls are written: `begin`, the calls with `separator` between two of them, `end`. A call
+    is `before`, the name, `between`, the arguments, `after`. A text that begins with NUL stands for
+    the special token that the rest spells; any other one stands for the special token that it
+    spells, if the tokenizer has one.
 
-    has_trigger: does what comes first tell calls from other text? Otherwise an answer that begins
-    with it is a call. arguments: "json", or "python" for those of a call in Python.
+    has_trigger: does the first of these texts occur in calls alone? Otherwise only an answer that
+    begins with it is read as calls. arguments: "json", or "python" for those of a call in Python.
     """
 
     before: tuple[str, ...]
@@ -71,8 +72,8 @@ TOOL_FORMATS = {
     ),
     "mistral-v13": ToolFormat(("\0[TOOL_CALLS]",), ("\0[ARGS]",), ()),
 }
-"""What reads them: any reader of a JSON list; Hermes and Qwen; Llama 3.1 to 3.3; Llama 3.2 and
-later; Mistral with SentencePiece, with Tekken, and from version 13 of its tokenizers on."""
+"""Those of any reader of JSON lists; of Hermes and Qwen; of Llama 3.1 to 3.3; of Llama 3.2 and
+later; of Mistral with SentencePiece, with Tekken, and from version 13 of its tokenizers on."""
 
 
 def tools(

@@ -1,4 +1,4 @@
-"""Languages as data, as the command line and the requests of servers say them.
+"""Languages as data, as the command line and the requests of servers give them.
 
 A description is a mapping with one of these keys, and with options of that one:
 
@@ -65,7 +65,7 @@ _WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "loosen": (_are_texts, "a list of texts"),
     **dict.fromkeys(FLAGS, (lambda given: isinstance(given, bool), "True or False")),
 }
-"""What a value may be, and how that is said; other options are texts."""
+"""A test of each value, and its words in a message; all other options are texts."""
 
 
 def kind_of(description: Mapping[str, Any], where: str) -> str:
@@ -123,7 +123,7 @@ def described(
 
 
 def _read(given: Any, where: str) -> Any:
-    """JSON text, or what it stands for."""
+    """The value of a JSON text; what is no text is taken as it is."""
     if not isinstance(given, str):
         return given
     try:

@@ -1,8 +1,9 @@
 """The named parts of a text that is being written.
 
-A joined text may be cut into its parts in several ways (see `joining`). So all of them are followed
-at once, each by the automata of the parts themselves: a *reading* is where one of them is, and what
-it says of the named parts so far. A part is finished once all readings agree on it.
+A joined text may be cut into its parts in several ways (see `joining`). The parser follows all of
+them at once, by the automata of the parts themselves. A *reading* is one way to cut the text so
+far: it stands in a state of one part's automaton, and says where named parts have begun and ended.
+A part is finished once all readings agree on it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class FinishedPart(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """begun: where the named parts around a reading begin, innermost last, None where readings
-    differ; parts: (name, begin, end) of those that ended; is_stuck: did readings differ then?"""
+    """What a reading says. begun: where the named parts around it began, the innermost last; None
+    where readings differ. parts: (name, begin, end) of those that have ended. is_stuck: have
+    readings differed on a part that has ended? Then no later part is told."""
 
     begun: tuple[int | None, ...]
     parts: tuple[tuple[str, int, int], ...]
@@ -44,17 +46,17 @@ _END: _Reading = (None, 0, ())
 
 
 class Parser:
-    """Of a tree of parts, whose automata it makes."""
+    """The parser of a tree of parts, whose automata it makes."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = with_automata(tree)
 
     def begin(self) -> _Readings:
-        """At the beginning of a text."""
+        """The readings at the beginning of a text."""
         return self._closed(self._enter(self._tree, (), _Told((), (), False), 0, set()))
 
     def after(self, readings: _Readings, at: int, data: bytes) -> _Readings:
-        """Behind some bytes; at: the bytes before them."""
+        """The readings behind some more bytes. at: how many bytes stand before them."""
         for offset, byte in enumerate(data, 1):
             found = list[tuple[_Reading, _Told]]()
             for (leaf, state, frames), told in readings.items():
@@ -65,8 +67,8 @@ class Parser:
         return readings
 
     def finished(self, readings: _Readings, has_ended: bool) -> tuple[tuple[str, int, int], ...]:
-        """The parts on which all readings agree, by name, begin and end; has_ended: has the text
-        ended? Then only the reading at its end counts."""
+        """The parts on which all readings agree: (name, begin, end). has_ended: has the text ended?
+        Then only the reading at its end counts."""
         told = [readings[_END]] if has_ended and _END in readings else list(readings.values())
         common = told[0].parts if told else ()
         for one in told[1:]:
@@ -87,7 +89,7 @@ class Parser:
     def _enter(
         self, node: Tree, frames: _Frames, told: _Told, at: int, seen: set[Any]
     ) -> Iterator[tuple[_Reading, _Told]]:
-        """The readings at the beginning of a node. seen: nodes that were entered here."""
+        """The readings at the beginning of a node. seen: the nodes entered since the last byte."""
         if (id(node), frames) in seen:
             return
         seen.add((id(node), frames))
@@ -119,7 +121,7 @@ class Parser:
     def _leave(
         self, frames: _Frames, told: _Told, at: int, seen: set[Any]
     ) -> Iterator[tuple[_Reading, _Told]]:
-        """The readings behind what the frames are around."""
+        """The readings behind the node that the innermost frame is of."""
         if not frames:
             yield _END, told
             return
@@ -138,10 +140,8 @@ class Parser:
             else:
                 yield from self._leave(around, told, at, seen)
         else:
-            is_empty = (
-                id(node.inner),
-                frames,
-            ) in seen  # as may all further rounds be: no need to count
+            # An empty round may be followed by any number of them: there is no need to count.
+            is_empty = (id(node.inner), frames) in seen
             if is_empty or count >= node.least:
                 yield from self._leave(around, told, at, seen)
             if not is_empty and (node.most is None or count < node.most):
