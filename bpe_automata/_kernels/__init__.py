@@ -1,7 +1,7 @@
-"""Floor 0: arrays in, arrays out. The hot loops of the package, compiled when it is installed.
+"""Floor 0: the hot loops of the package, from arrays to arrays, compiled when it is installed.
 
-Kernels know nothing of tokenizers or regexes; the floors above give them their arrays. Those of the
-core lie beside it, in `canonical`.
+Kernels know nothing of tokenizers or regexes; the floors above give them their arrays. The kernels
+of the canonical automaton are in `canonical`, next to the code that calls them.
 """
 
 from importlib.util import find_spec

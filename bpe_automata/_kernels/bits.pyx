@@ -61,7 +61,7 @@ def members(const int32_t[:] bits):
 
 
 def packed(ids, n_ids):
-    """int32 [ceil(n_ids / 32)]: the packed set of `ids`; those out of range are left out."""
+    """int32 [ceil(n_ids / 32)]: the packed set of `ids`; those out of range are ignored."""
     bits = np.zeros((n_ids + 31) // 32, np.int32)
     set_bits(bits, np.array([i for i in ids if 0 <= i < n_ids], np.int64))
     return bits
@@ -77,7 +77,7 @@ def contained(bits, ids):
     return (bits[ids >> 5] >> (ids & 31)) & 1 == 1
 
 
-cdef uint32_t BIT[32]  # which compilers make vectors of, and not of shifts
+cdef uint32_t BIT[32]  # compilers vectorise loops over this table, but not over shifts
 for k in range(32):
     BIT[k] = <uint32_t>1 << k
 
@@ -110,8 +110,8 @@ def apply_bitmask(
     """logits[rows[k], i] = -inf for each i whose bit in bits[k] is 0.
 
     logits: the bit patterns of floats [batch, V], of any strides; minus_infinity: that of -inf. So
-    one kernel serves float16, bfloat16, float32 and float64, and what is allowed keeps its bits.
-    bits: [n, words]; ids beyond the words have no bit. rows: [n], in range."""
+    one kernel serves float16, bfloat16, float32 and float64, and allowed logits keep their bits.
+    bits: [n, words]; ids beyond the words are not allowed. rows: [n], in range."""
     cdef int64_t n_ids = logits.shape[1], words = min(bits.shape[1], (n_ids + 31) // 32), k
     cdef int64_t step = logits.strides[1]
     cdef char* row

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
 # cython: initializedcheck=False
-"""How linked automata are written down: blocks of their parts, with the lengths of the shortest
-texts to the end of a part, and rows of states that are sets. See `automata.parts`."""
+"""Writes down linked automata: blocks of their parts, with the lengths of the shortest texts to the
+end of a part, and rows of states that are sets. See `automata.parts`."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def edges_of(
     const int32_t[:, ::1] trans, const int64_t[::1] columns, const uint8_t[::1] odd
 ):
     """(tail, start, head, odd), as `shorten` takes them, of a table [n, k], where 0 is dead.
-    columns: those that count; odd: bool [k]."""
+    columns: the columns that count; odd: bool [k]."""
     cdef int64_t n = trans.shape[0], width = columns.shape[0], s, c
     cdef int32_t count = 0, many = 0, first, after, before
     tails, starts = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -49,11 +49,12 @@ def shorten(
     int64_t[::1] far, const int32_t[::1] tail, const int32_t[::1] start,
     const int32_t[::1] head, const uint8_t[::1] odd, int64_t more
 ):
-    """Write into `far` [n] the least of what it says of a state and of ways to others.
+    """Lower `far` [n] to the shortest lengths: of a state's own length and those along its edges.
 
     tail [k]: the states with edges; start [k]: the first edge of each; head: where edges lead;
-    odd: bool, is one longer by `more` than `BYTE`? In turns against the numbers and with them: a
-    shortest way of n edges takes n turns at most."""
+    odd: bool, is an edge longer by `more` than `BYTE`? The loops go through the states in turn
+    downwards and upwards, until nothing changes; a shortest way of n edges takes n turns at most.
+    """
     cdef int64_t n = tail.shape[0], m = head.shape[0], left = 0, nearer, turn, i, k, edge
     cdef bint changed = True
     with nogil:
@@ -73,9 +74,9 @@ def leave_block(
     const int32_t[:, ::1] rows, const uint8_t[::1] columns, const uint8_t[::1] is_exit,
     int64_t first,
 ):
-    """(`parts.Block.cells`; int64, the states that the block leads away to) of rows of a part
-    [n, k], those from `first` on. columns: those of the part that the columns of the automaton
-    are. is_exit: bool, of all states of the part."""
+    """(`parts.Block.cells`; int64, the states outside to which the block leads) of n rows [n, k] of
+    a part, from its state `first` on. columns: for each column of the automaton that of the part.
+    is_exit: bool, of all states of the part."""
     cdef int64_t n = rows.shape[0], width = columns.shape[0], k, c
     cdef int32_t after, count = 0
     found, states = np.zeros((n, width), np.int32), np.empty(is_exit.shape[0], np.int64)
@@ -105,8 +106,9 @@ def write_block(
     int64_t rest, int32_t[::1] far, uint8_t[::1] plain, uint8_t[::1] tagged, int32_t[:, ::1] trans,
 ):
     """Write down the states of a block (see `parts.Block`) from `base` on. step: the number of
-    their first step away; lengths: of the shortest text to the end of the part, and `rest` what is
-    behind that, each at most FAR; far, plain, tagged, trans: of the automaton."""
+    their first step out of the block; lengths: those of the shortest texts to the end of the part,
+    and `rest` that of the text after the part, each at most FAR; far, plain, tagged, trans: those
+    of the automaton."""
     cdef int64_t k, c, length
     cdef int32_t cell
     with nogil:
@@ -123,10 +125,10 @@ def write_block(
 def merged_row(
     const int64_t[::1] states, const int32_t[:, ::1] trans, const int32_t[::1] behind
 ):
-    """Where each byte leads from several states: (int64 [columns], the entry of `trans` where they
-    agree on one; int32 [columns], 1 + the number of the several entries, 0 elsewhere; those
-    several, a list of tuples). A step whose state is written down is replaced by it; entries 0,
-    where a state reads nothing, do not count. behind: see `dfa.Steps`."""
+    """Where each byte leads from several states: (int64 [columns], the entry of `trans` if they
+    agree on one; int32 [columns], else 1 + the index of their tuple of entries; the list of these
+    tuples). A step whose state is written down is replaced by that state; entries 0, where a state
+    reads nothing, do not count. behind: see `dfa.Steps`."""
     cdef int64_t n = states.shape[0], width = trans.shape[1], c, k
     cdef int32_t entry, one
     cdef bint agree

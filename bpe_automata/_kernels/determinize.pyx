@@ -45,8 +45,8 @@ cdef class Network:
 
 
 def determinize(Network net, int32_t start, int64_t n_columns, int64_t max_states, budget):
-    """All sets that node `start` leads to: (trans int32 [states, n_columns], accepting bool
-    [states]). State 0 is dead; state 1 is the start, unless that is dead. Raises
+    """The DFA of all sets that node `start` leads to: (trans int32 [states, n_columns], accepting
+    bool [states]). State 0 is dead; state 1 is the start, unless that is dead. Raises
     BudgetExceededError."""
     cdef _Sets sets = _Sets(net, n_columns, max_states, budget)
     with nogil:
@@ -56,13 +56,13 @@ def determinize(Network net, int32_t start, int64_t n_columns, int64_t max_state
 
 @cython.final
 cdef class _Sets:
-    """What is known so far."""
+    """The sets found so far, and the arrays of the search."""
 
     cdef Network net
     cdef object budget
     cdef int64_t max_states, max_bytes, left, epoch
     # State s has the nodes pool[first[s]:first[s + 1]]; state 0 is dead. slots: the hash table of
-    # states; alone: the state of what one node leads to silently, -1 if not known.
+    # states; alone: the state of what one node leads to silently, -1 if not found yet.
     cdef int64_t states
     cdef int32_t[:, ::1] trans
     cdef uint8_t[::1] accepting
@@ -151,8 +151,8 @@ cdef class _Sets:
         return 0
 
     cdef int row(self, int64_t state) except -1 nogil:
-        """Write the row of a state whose lists are made. What several columns list alike is worked
-        out once."""
+        """Write the row of a state whose lists are made. Columns with equal lists share one
+        closure."""
         cdef int64_t column, slot, size = self.like.shape[0]
         cdef int32_t target
         self.like[:] = 0
@@ -197,8 +197,8 @@ cdef class _Sets:
         return state
 
     cdef int64_t close(self, int32_t node, int64_t count) noexcept nogil:
-        """Add to the set what `node` leads to silently, of it the nodes that read or accept; the
-        new count."""
+        """Add to the set the nodes that `node` leads to silently and that read or accept. Returns
+        the new count."""
         cdef int64_t top = 1, edge
         cdef int32_t to
         if self.seen[node] == self.epoch:
@@ -218,7 +218,8 @@ cdef class _Sets:
         return count
 
     cdef int64_t prune(self, int64_t count) noexcept nogil:
-        """Keep the nodes that no other node of the set dominates, and mark them; their count."""
+        """Keep the nodes that no other node of the set dominates, and mark them. Returns their
+        count."""
         cdef int64_t kept = 0, k, row, first
         cdef int32_t node, distance, epoch = <int32_t>self.epoch
         for k in range(count):
@@ -280,7 +281,7 @@ cdef class _Sets:
         return True
 
     cdef int grow(self) except -1 with gil:
-        """Twice the room for states if there is none for another, and else for nodes."""
+        """Double the room for states if there is none for another one, else the room for nodes."""
         cells, room = self.trans.base.size + len(self.pool), len(self.keys)
         if 3 * (4 * cells + 17 * room) > self.max_bytes:  # what there is now, and twice as much
             raise out_of_memory(self.budget)

@@ -6,7 +6,7 @@
     len(slots) = table_size(n),  a power of two,  for at most n keys
 
 So at most half of the slots are filled, and a probe ends within n + 1 steps, at the key or at a
-free slot. No table is made, and none grows, with a size from elsewhere.
+free slot. In a smaller table a probe might never end.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 def table_size(int64_t entries):
-    """The size of every hash table of so many entries: the probes of any other may never end."""
+    """The size of a hash table for so many entries."""
     return table_size_for(entries)
 
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
 # cython: initializedcheck=False
-"""Minimal automata: by refining partitions, of sorted strings, and the numbering of states."""
+"""Minimal automata: by refining partitions, from sorted strings; and the numbering of states."""
 
 cimport cython
 import numpy as np
@@ -86,9 +86,9 @@ def refine(
 
 @cython.final
 cdef class _Partition:
-    """element: the elements, grouped by set; where: the place of each there; set_of: its set. Set s
-    has the places first[s] .. past[s] - 1, its marked elements the first marks[s] of them.
-    touched: the sets that have some."""
+    """element: the elements, grouped by set; where: the index of each there; set_of: its set. Set s
+    has the indices first[s] .. past[s] - 1, its marked elements the first marks[s] of them.
+    touched: the sets with marked elements."""
 
     cdef int32_t[::1] element, where, set_of, first, past, marks, touched
     cdef int64_t sets, n_touched
@@ -170,8 +170,8 @@ def trie(const uint8_t[::1] data, const int64_t[::1] ptr, const int32_t[::1] kin
 def subtrees(const int32_t[::1] parent, const int32_t[::1] label, const int32_t[::1] kind):
     """(state of each node int32 [n], number of states), equal for nodes with equal subtrees.
 
-    Children come after their parents, so going backwards the states of the children are known:
-    a node is its kind and the list of (label, state) of its children. State 0 is not used.
+    Children come after their parents, so the loop goes backwards and numbers children first: nodes
+    with the same kind and the same (label, state) of children are equal. State 0 is not used.
     """
     cdef int64_t n = parent.shape[0], size = table_size_for(n + 1), node, slot, left = 0
     states, children, siblings = np.zeros((3, n), np.int32)  # 0 ends a list: the root

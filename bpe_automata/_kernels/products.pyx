@@ -36,8 +36,9 @@ def product(
     budget,
 ):
     """From the pair (p, q): (pairs int32 [n, 2], trans int32 [n, k]), breadth-first by column. The
-    dead pair is state 0, the start state 1 (or 0, if it is dead). a, b: row 0 all 0; a_column,
-    b_column: theirs of each column; need_a, need_b: is a pair dead once this part of it is?"""
+    dead pair is state 0, the start state 1 (or 0, if it is dead). a, b: row 0 is all 0; a_column,
+    b_column: for each column that of a, and of b; need_a, need_b: is a pair dead as soon as its
+    state of a is, or that of b?"""
     cdef int64_t n_columns = a_column.shape[0], max_states = budget.max_states
     cdef int64_t left = 0, here = 1, c
     cdef _Pairs found = _Pairs(n_columns, len(b), need_a, need_b)
@@ -57,7 +58,7 @@ def product(
 
 @cython.final
 cdef class _Pairs:
-    """The pairs that were met, numbered from 1 on, and where they lead."""
+    """The visited pairs, numbered from 1 on, and where they lead."""
 
     cdef int32_t[:, ::1] pairs, trans
     cdef int64_t[::1] slots
@@ -86,7 +87,7 @@ cdef class _Pairs:
         return self.values[at]
 
     cdef more(self, budget):
-        """Twice the room, if that is allowed."""
+        """Double the room, if the budget allows it."""
         room, n_columns = self.trans.base.shape
         if self.count > budget.max_states:
             raise out_of_states(budget.max_states)
@@ -112,8 +113,8 @@ cdef class _Rows:
         self.table, self.used = np.zeros(table_size_for(room), np.int32), used
 
     cdef int32_t number(self, bint final) noexcept nogil:
-        """The state that accepts or not, and leads on, as the candidate (which it becomes, if
-        new)."""
+        """The state with the candidate's row that accepts or not (`final`). If there is none, the
+        candidate becomes it."""
         cdef const int32_t* row = &self.rows[self.used, 0]
         cdef int64_t column, slot, n_columns = self.rows.shape[1], size = self.table.shape[0]
         cdef uint64_t key = 0
@@ -141,7 +142,7 @@ cdef class _Rows:
         return state
 
     cdef more(self, int64_t room, budget):
-        """Room for so many rows, if that is allowed."""
+        """Make room for so many rows, if the budget allows it."""
         if 4 * self.rows.shape[1] * (room + len(self.rows)) > budget.max_bytes:
             raise out_of_memory(budget)
         self.rows, self.keys = lengthened(self.rows.base, room), lengthened(self.keys.base, room)
@@ -186,9 +187,10 @@ def instantiate(
 #     { w in L(dfa) : fewest <= characters of w <= most }
 #
 # State (q, i): where the DFA is after i whole characters (and perhaps the first bytes of one more).
-# Layers are found forwards, and made states backwards: when all successors of a state have their
-# numbers, it is an old one if some numbered state has the same row. So the result is minimal, in
-# time linear in the states of the product (no partition is refined: 65,536 layers are common).
+# Layers are found forwards, and their states are numbered backwards: once all successors of a state
+# have numbers, it is merged with a numbered state of the same row, if any. So the result is minimal
+# and takes time linear in the states of the product (no partition is refined: 65,536 layers are
+# common).
 
 
 def counted(
@@ -202,9 +204,9 @@ def counted(
 ):
     """(rows int32 [m, k], accepting bool [m], start): the states of all layers.
 
-    trans: int32 [n, k], over well-formed UTF-8 only; left: int8 [n], bytes that the character needs
-    which has begun at each state. most < 0: no bound, and layer `fewest` is the DFA itself, whose
-    rows must be minimal and trimmed; the others are made in front of it.
+    trans: int32 [n, k], over well-formed UTF-8 only; left: int8 [n], how many bytes the character
+    begun at each state still needs. most < 0: no bound, and layer `fewest` is the DFA itself, whose
+    rows must be minimal and trimmed; the other layers lead to it.
     """
     cdef int64_t n = trans.shape[0], k = trans.shape[1], ticks = 0, i, j, c, wanted
     cdef int32_t s, target
@@ -247,7 +249,7 @@ def counted(
 def _layers(
     const int32_t[:, ::1] trans, const int8_t[::1] left, int32_t start, int64_t count, budget
 ):
-    """What can be reached in layers 0 to count - 1: (pool int32, ptr int64). The states of layer i
+    """The states within reach in layers 0 to count - 1: (pool int32, ptr int64). Those of layer i
     are pool[ptr[i]:ptr[i + 1]], each once. There are fewer layers if the later ones have no
     states."""
     cdef int64_t n = trans.shape[0], used = 0, done, n_next = 1, i = 0, c, ticks = 0
@@ -255,7 +257,7 @@ def _layers(
     cdef int32_t target
     cdef int32_t[::1] pool = np.empty(4 * n + 64, np.int32), following = np.empty(n, np.int32)
     cdef int64_t[::1] seen = np.full(n, -1, np.int64)
-    # No array needs to be longer to see that it is too long.
+    # An array of this length is enough to notice that there are too many layers.
     cdef int64_t[::1] ptr = np.zeros(min(count, limit + 1) + 1, np.int64)
     following[0] = start
     with nogil:

@@ -1,6 +1,6 @@
-# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel keeps a
-# counter, at first 0, and says `poll(&left)` in its outer loops. The first call looks at the clock
-# and for signals, then each POLLS-th.
+# Ends kernels that may be long: on Ctrl-C, and when the time of a budget is up. Such a kernel keeps
+# a counter, at first 0, and calls `poll(&left)` in its outer loops. The first call looks at the
+# clock and for signals, and then every POLLS-th one.
 
 from libc.stdint cimport int64_t
 

@@ -1,6 +1,6 @@
 # cython: language_level=3
 # cython: freethreading_compatible=True
-"""What long kernels ask now and then: see `watch.pxd`."""
+"""The check that long kernels make now and then: see `watch.pxd`."""
 
 from cpython.exc cimport PyErr_CheckSignals
 

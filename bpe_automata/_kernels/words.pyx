@@ -2,7 +2,7 @@
 # cython: freethreading_compatible=True
 # cython: initializedcheck=False
 # distutils: language = c++
-"""What is done word by word: byte pair encoding, and the search for banned texts in tokens."""
+"""Loops over the bytes of words: byte pair encoding, and the search for banned texts in tokens."""
 
 import numpy as np
 
@@ -28,8 +28,8 @@ def merge_each(
     """Run BPE on each of the pretokens symbols[starts[k]:starts[k + 1]], in place, in O(n log n)
     for n symbols, which are >= 0. The merges: see `tokenizer.derivation.Merges`.
 
-    Returns (size, left, right, row), int32, of each pretoken: how many symbols are left of it, at
-    its beginning, then its last merge: the parts and the row, -1 if there was none.
+    Returns (size, left, right, row), int32, for each pretoken: how many symbols remain, at its
+    beginning; then its last merge: the parts and the row, -1 if there was none.
     """
     cdef int64_t n_texts = starts.shape[0] - 1, polls = 0, k, n, i, at, gone, key, slot, side, here
     cdef int32_t* work
@@ -87,7 +87,7 @@ def merge_each(
     return tuple(last)
 
 
-# Where banned texts begin in a token, and how far later tokens bring them.
+# Where banned texts begin in a token, and how far later tokens continue them.
 #
 # A thread is one banned text that has begun: the state of the DFA of banned texts and that of the
 # DFA of what must follow one, as one number. It is complete once a banned text has ended and what
@@ -108,13 +108,14 @@ cdef inline int64_t step(const Dfa* dfa, int64_t state, uint8_t byte) noexcept n
 
 
 cdef class Search:
-    """banned: the DFA of the texts; follows: that of the character that must follow one, looked at
-    only if `whole`; before: that of the texts after which one may begin. Each a `ByteDFA`."""
+    """banned: the DFA of the banned texts; follows: that of the character that must follow one,
+    used only if `whole`; before: that of the texts after which one may begin. Each is a `ByteDFA`.
+    """
 
     cdef Dfa banned, follows, before
     cdef bint whole
     cdef object given
-    cdef list kept  # arrays that the pointers lead into
+    cdef list kept  # the arrays behind the pointers
 
     def __init__(self, banned, follows, before, whole):
         self.given, self.kept = (banned, follows, before, whole), []
@@ -136,7 +137,7 @@ cdef class Search:
 
     cdef int32_t read(self, int64_t thread, const uint8_t* data, int64_t n) noexcept nogil:
         cdef int64_t wide = self.follows.rows, state = thread // wide, waiting = thread % wide, k
-        if thread <= 0:  # nothing follows what is complete
+        if thread <= 0:  # a complete thread reads no more
             return dead
         for k in range(n):
             state = step(&self.banned, state, data[k])
@@ -154,7 +155,7 @@ cdef class Search:
     cdef int64_t add_begun(
         self, int64_t context, const uint8_t* data, int64_t n, int32_t* found, int64_t* left
     ) except -1 nogil:
-        """Write down the threads that begin in the data, and return how many they are."""
+        """Write the threads that begin in the data to `found`, and return how many they are."""
         cdef int64_t first = self.banned.start * self.follows.rows, count = 0, k
         for k in range(n):
             poll(left)
@@ -165,12 +166,12 @@ cdef class Search:
         return count
 
     def after(self, int64_t thread, const uint8_t[::1] data):
-        """A thread after the bytes `data`: itself, DEAD or COMPLETE."""
+        """The thread after the bytes `data`, or DEAD or COMPLETE."""
         return self.read(thread, &data[0], data.shape[0])
 
     def begun(self, int64_t context, const uint8_t[::1] data):
-        """int32: the threads that begin in the bytes `data`, COMPLETE among them. context: where
-        `before` is after all text that comes before."""
+        """int32: the threads that begin in the bytes `data`, with COMPLETE for complete ones.
+        context: the state of `before` after all text before the data."""
         cdef int64_t left = 0
         threads = np.empty(data.shape[0], np.int32)
         cdef int32_t[::1] found = threads
@@ -180,8 +181,8 @@ cdef class Search:
         self, int64_t context, const int32_t[::1] start, const uint8_t[::1] data,
         const int64_t[::1] tokens,
     ):
-        """int32 [m, 2]: (token, thread) for all that begins in one of the tokens, whose bytes are
-        data[start[token]:start[token + 1]]."""
+        """int32 [m, 2]: (token, thread) for each thread that begins in one of the tokens, whose
+        bytes are data[start[token]:start[token + 1]]."""
         cdef int64_t left = 0, count = 0, i, k, token, more, low, high, longest = 0
         for i in range(tokens.shape[0]):
             count += start[tokens[i] + 1] - start[tokens[i]]

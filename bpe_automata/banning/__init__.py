@@ -1,9 +1,9 @@
 """Banned words: texts that must not be written, as automata.
 
-`Ban` says what is banned; `Ban.constrain` makes a constraint of it that no tokenization gets round,
-`AppliedBan` makes one of another constraint, such as `any_text`. `Spellings` is the token automaton
-of all spellings of the banned words over a vocabulary, and `Watch` follows a sequence along it:
-what `sampling.decode_without` rolls back by, for models that only give logits.
+`Ban` says what is banned. `Ban.constrain` makes a constraint that holds for every tokenization, and
+`AppliedBan` adds the ban to a given constraint, such as `any_text`. `Spellings` is the token
+automaton of all spellings of the banned words over a vocabulary, and `Watch` follows a sequence
+along it. With these `sampling.decode_without` rolls back, for models that only give logits.
 """
 
 from bpe_automata.banning._applied import AppliedBan, any_text

@@ -14,18 +14,18 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class AppliedBan(Immutable):
-    """after(before) = the constraint, its method and budget included, to the texts of `constraint`
-    in which nothing is banned after the text `before`. For a ban alone, `constraint` is `any_text`.
+    """after(before) = the constraint to the texts of `constraint` in which nothing is banned after
+    the text `before`, with the same method and budget. For a ban alone, `constraint` is `any_text`.
 
-    Memoises the constraints, one for each part of a banned text that a text before may end in, and
-    the spellings, so it is worth keeping and sharing.
+    It caches these constraints, one for each beginning of a banned text in which `before` may end,
+    and the spellings, so it is worth keeping and sharing.
     """
 
     ban: Ban
     constraint: Constraint
 
     def after(self, before: str = "") -> Constraint:
-        """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
+        """Raises EmptyLanguageError if every text is banned, and BudgetExceededError."""
         context = self.ban.context(before)
         if context not in self._made:
             allowed = self.ban.allowed_in(self.constraint.dfa, before)
@@ -44,6 +44,6 @@ class AppliedBan(Immutable):
 
 
 def any_text(tokenizer: Tokenizer) -> Constraint:
-    """Any tokenization of any text, added tokens (but end-of-sequence) left out: what a model
-    writes on its own, save for bytes that are no text."""
+    """The constraint to any tokenization of any text, without added tokens other than
+    end-of-sequence: what a model may write on its own, except for bytes that are no text."""
     return constrain(tokenizer, all_texts(), "lift", added_tokens=False)

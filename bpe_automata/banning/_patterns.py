@@ -5,7 +5,7 @@ With `ignore_case` a text reads as the word w if either of these holds:
     re.fullmatch(re.escape(w), text, re.IGNORECASE)      simple folding, one character for one
     text.casefold() == w.casefold()                      full folding, `ß` as `ss`, `ﬁ` as `fi`
 
-Neither contains the other: the first takes `ı` (dotless) for `i`, the second does not. Both are of
+Neither contains the other: the first takes `ı` (dotless) for `i`, the second does not. Both compare
 whole characters: `ßa` folds to `ssa`, but no part of it reads as `sa`.
 """
 
@@ -38,8 +38,8 @@ def word_pattern(word: str, ignore_case: bool) -> str:
 def checked_regex(regex: str, ignore_case: bool, budget: Budget) -> str:
     """The regex as a group that may stand inside others.
 
-    Raises RegexError (an anchor too: a ban is looked for everywhere in a text),
-    EmptyLanguageError if it matches the empty text, BudgetExceededError.
+    Raises RegexError (also for an anchor, as a ban holds anywhere in a text), EmptyLanguageError
+    if the regex matches the empty text, BudgetExceededError.
     """
     if compile_regex(regex, budget).accepts(b""):
         raise EmptyLanguageError(
@@ -57,7 +57,7 @@ def checked_regex(regex: str, ignore_case: bool, budget: Budget) -> str:
 
 
 def _grouped(regex: str) -> tuple[str, int]:
-    """(the regex as a group with the flags that it begins with, how far that shifts it)."""
+    """(the regex as a group with its leading flags, how far that shifts its positions)."""
     flags, start = "", 0
     while found := _FLAGS.match(regex, start):
         flags += found[1]
@@ -87,8 +87,8 @@ def _characters(folded: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """A regex of { s : s.casefold() == text }: either no character reaches over the middle, or one
-    of the few that can does."""
+    """A regex of { s : s.casefold() == text }. Either no character of s folds to a part of `text`
+    that spans its middle, or one of the few that can does."""
     if not text:
         return ""
     if len(text) == 1:
@@ -110,12 +110,12 @@ def _over(middle: int, length: int) -> Iterator[tuple[int, int]]:
             yield low, high
 
 
-# ---------------------------------------------------------------- around them
+# ---------------------------------------------------------------- whole words
 
 
 @lru_cache(maxsize=1)
 def not_of_word() -> ByteDFA:
-    """One character that no word goes on with."""
+    """One character that is no word character."""
     return compile_regex(r"\W")
 
 
@@ -127,5 +127,5 @@ def word_may_begin() -> ByteDFA:
 
 @lru_cache(maxsize=1)
 def word_has_ended() -> ByteDFA:
-    """What may follow a whole word: nothing, or what begins with a character of no word."""
+    """The texts that may follow a whole word: those that do not begin with a word character."""
     return compile_regex(r"(?:\W[\s\S]*)?")

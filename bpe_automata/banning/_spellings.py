@@ -1,18 +1,18 @@
 """The token automaton of all spellings of the banned texts over a vocabulary.
 
-    { t1 ... tk : a banned text begins in t1, and tk is the first id with which one that begins
-      there is complete }
+    { t1 ... tk : a banned text begins in t1, and tk is the first id that completes such a text }
 
-The first id may begin before the banned text, the last one may go on after it. For whole words the
-last one is the one that shows that the word has ended: by a character of no word, or, as an
-end-of-sequence id, by the end of the text. Every tokenization is in it, not the tokenizer's own
-alone. It is lazy: a state is a set of threads (see `_kernels.words`), and for a finite list
-of words the threads only ever get nearer to their ends, so that it has no cycle. `automaton` writes
-it down. Banned texts that begin elsewhere are not seen: `Watch` begins anew at each id.
+The first id may begin before the banned text, and the last one may go on after it. For whole words
+the last id is the one that proves the word to have ended: it spells a character after the word that
+is no word character, or it is an end-of-sequence id. All tokenizations are in the automaton, not
+only the tokenizer's own. It is lazy: a state is a set of threads (see `_kernels.words`). For a
+finite list of words each id brings the threads nearer to their ends, so there is no cycle.
+`automaton` makes it explicit. A banned text that begins after the first id is not noticed, so
+`Watch` begins a new run at each id.
 
 This is the token FSM of the rollback scheme that Clay published ("Using Finite State Machine (FSM)
-and Rollback Mechanism to Restrict LLM from Generating Banned Words", 2024), which lists the paths
-of tokens that spell a word from the beginning of a token to the end of one. Ours is made from the
+and Rollback Mechanism to Restrict LLM from Generating Banned Words", 2024). There it lists the
+token paths that spell a word from the beginning of a token to the end of one. Ours is made from the
 DFA of the words, and words may begin and end inside tokens.
 """
 
@@ -33,7 +33,7 @@ from bpe_automata.token_automata.automaton import TokenAutomaton
 from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 Threads = tuple[int, ...]
-"""The threads of one state, ascending: COMPLETE for a match, none if all have failed."""
+"""The threads of one state, ascending: only COMPLETE for a match, none if all have failed."""
 MATCH: Threads = (COMPLETE,)
 _ADVICE = "the spellings are too many to list; raise max_edges, or follow them with Watch"
 _Row = tuple[np.ndarray, list[Threads]]
@@ -43,7 +43,7 @@ _ANYWHERE = ByteDFA(np.array([[0], [1]], np.int32), _NO_CLASSES, np.array([False
 
 
 class Spellings:
-    """The spellings of what a ban forbids, over the ids of a tokenizer. Lazy and immutable."""
+    """The lazy automaton of all spellings of banned texts, over a tokenizer's ids. Immutable."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Spellings:
     # ------------------------------------------------------------ step by step
 
     def context(self, text: bytes, context: int | None = None) -> int:
-        """What of the text before matters for whether a word may begin: a number. `context`: that
-        of the text before `text`, None for nothing."""
+        """A number for a text, by which it is decided whether a banned word may begin after it.
+        `context`: that of the text before `text`; None if there is none."""
         return self._before.walk(text, context)
 
     def begun(self, context: int, data: bytes) -> Threads:
@@ -87,7 +87,7 @@ class Spellings:
         return self.ban.whole_word and any(thread % n == start for thread in threads)
 
     def pending(self, before: str) -> Threads:
-        """The threads of what has begun in `before` and has not ended there."""
+        """The threads of the banned texts that begin in `before` and may go on after it."""
         data, dfa = before.encode(), self.ban.occurrence
         context, found = self._before.start, list[int]()
         for k in range(len(data)):
@@ -96,19 +96,20 @@ class Spellings:
             context = self.context(data[k : k + 1], context)
         return _state(found)
 
-    # ------------------------------------------------------------ written down
+    # ------------------------------------------------------------ the explicit automaton
 
     @property
     def budget(self) -> Budget:
-        """That of the ban."""
+        """The budget of the ban."""
         return self.ban.budget
 
     @spent
     def automaton(self, before: str = "", max_edges: int = 1_000_000) -> TokenAutomaton:
-        """All of it, minimal: what follows a text `before`, which matters for whole words only.
+        """The explicit automaton, minimal. before: the text before the first id, which matters for
+        whole words only.
 
-        Raises BudgetExceededError over `max_edges` transitions before minimising, and where it
-        takes longer than the budget of the ban.
+        Raises BudgetExceededError over `max_edges` transitions before minimising, and over the
+        budget of the ban.
         """
         states: list[Threads | None] = [None]  # the start, then those that it leads to
         number: dict[Threads, int] = {}
@@ -176,17 +177,17 @@ def _bytes_of_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
 #
 #     push(id)  ->  the positions of the first ids of the banned texts that this id completes
 #
-# A banned text is complete with the id that holds its end, a whole word with the id that shows that
-# the word has ended. Of two banned texts, one inside the other, the one that ends first is complete
-# first; of several that one id completes, the one that begins first comes first.
+# The id that spells the end of a banned text completes it; a whole word is completed by the id that
+# proves it to have ended. Of two banned texts, one inside the other, the one that ends first is
+# complete first; of several that one id completes, the one that begins first comes first.
 
 
 class Watch:
-    """Where one sequence is among the spellings. Mutable, like a matcher; `back` is cheap."""
+    """Follows one sequence along the spellings. It is mutable, like a matcher; `back` is cheap."""
 
     def __init__(self, spellings: Spellings, prompt: Sequence[int] = (), before: str = "") -> None:
-        """prompt: the ids before the first one. before: the text that they end in, in which words
-        may have begun."""
+        """prompt: the ids before the first one. before: the text at their end, in which a banned
+        text may begin."""
         self._spellings, self._prompt = spellings, tuple(prompt)
         self._before = before.encode()
         self._ids: list[int] = []
@@ -197,12 +198,12 @@ class Watch:
 
     @property
     def ban(self) -> Ban:
-        """What is looked for."""
+        """The ban whose texts are looked for."""
         return self._spellings.ban
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """What has been read."""
+        """The ids that were read."""
         return tuple(self._ids)
 
     @property
@@ -215,8 +216,8 @@ class Watch:
         return b"".join(self._data[first:])
 
     def push(self, token: int) -> tuple[int, ...]:
-        """Read one id, of ordinary text; the positions of the first ids of the banned texts that it
-        completes, ascending, each once."""
+        """Read one id of ordinary text. Returns the positions of the first ids of the banned texts
+        that it completes, ascending, each once."""
         spellings, here = self._spellings, len(self._ids)
         before = (*self._prompt, *self._ids)[-1:]
         data = spellings.tokenizer.text_bytes((token,), before)
@@ -230,13 +231,14 @@ class Watch:
         return _distinct(first for first, threads in after if threads == MATCH)
 
     def ended(self) -> tuple[int, ...]:
-        """The positions of the first ids of what is complete if the text ends here, ascending."""
+        """The positions of the first ids of the banned texts that are complete if the text ends
+        here, ascending."""
         ends = self._spellings.ends
         return _distinct(first for first, threads in self._threads[-1] if ends(threads))
 
     def word(self, first: int, ended: bool) -> str:
-        """What is banned of the text and begins in the id at position `first`. ended: does the text
-        end here?"""
+        """The banned text that begins in the id at position `first`. ended: does the whole text end
+        here?"""
         low = len(self._before) + len(self.text()) - len(self.text(first))
         high = low + len(self._data[first])
         data = self._before + self.text()
@@ -254,6 +256,6 @@ class Watch:
 
 
 def _distinct(positions: Iterable[int]) -> tuple[int, ...]:
-    """Each position once: what begins before the first id is told apart from what begins in it, and
-    has the same position."""
+    """Each position once. Position 0 may come twice: as that of banned texts that begin before the
+    first id, and of those that begin in it."""
     return tuple(dict.fromkeys(positions))

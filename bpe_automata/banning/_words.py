@@ -3,9 +3,9 @@
     L(ban.occurrence) = the banned texts themselves
     L(ban.contains)   = { t : some part of t is banned },   L(ban.allowed) = UTF-8 - L(ban.contains)
 
-A constraint over `allowed` cannot write a banned word, whatever its tokens: all that counts is the
-text they spell. So there is no list of tokens, nothing depends on spaces before words, and a
-boundary mark or a leading space is banned only where it is part of the word as it was given.
+A constraint over `allowed` cannot write a banned word, whatever its tokens, as only the text counts
+that they spell. So there is no list of tokens, nothing depends on spaces before words, and a
+boundary mark or a leading space is banned only where it is part of the given word.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Ban(Immutable):
     """Texts that must not be written.
 
     words: each as it is, leading spaces and marks included. regexes: Python syntax as
-    `compile_regex` takes it, looked for anywhere, so without anchors. whole_word: only where no
-    word character (`\\w` of Python's `re`, Unicode) stands right before or right after; else
-    anywhere, inside words too. ignore_case: as `re.IGNORECASE`, and for words also by full case
-    folding, see `banning._patterns`. Texts are compared as they are, not normalized: `é` written as
-    two characters is another text. budget: of each automaton.
+    `compile_regex` takes it; without anchors, as they are looked for anywhere. whole_word: if true,
+    a banned text counts only where no word character (`\\w` of Python's `re`, Unicode) stands right
+    before or after it; else anywhere, inside words too. ignore_case: as `re.IGNORECASE`, and for
+    words also by full case folding, see `banning._patterns`. Texts are compared without
+    normalization: `é` written as two characters is another text. budget: that of each automaton.
 
     Raises ArgumentError (nothing is banned, an empty word, one given twice), RegexError,
     EmptyLanguageError (a regex that matches the empty text would forbid everything),
@@ -87,12 +87,12 @@ class Ban(Immutable):
 
     @cached
     def occurrence(self) -> ByteDFA:
-        """The banned texts themselves, without what must stand around them."""
+        """The banned texts themselves, wherever they stand."""
         return self._union(self._patterns)
 
     @cached
     def _ending(self) -> ByteDFA:
-        """Texts that a banned one ends, what must come after it not being asked."""
+        """The texts that end in a banned one, whether or not a whole word ends there."""
         before = r"(?:[\s\S]*\W)?" if self.whole_word else r"[\s\S]*"
         return self._union(before + pattern for pattern in self._patterns)
 
@@ -107,8 +107,8 @@ class Ban(Immutable):
         return self.allowed_after("")
 
     def contains_after(self, before: str) -> ByteDFA:
-        """{ t : something in before + t is banned, and not all of it is in `before` }. So a word
-        that `before` begins and t completes counts, and one that `before` holds does not."""
+        """{ t : before + t holds a banned text that ends after `before` }. A word that begins in
+        `before` and ends in t counts; one that lies inside `before` does not."""
         return self._contains_from(self.context(before))
 
     def allowed_after(self, before: str) -> ByteDFA:
@@ -121,12 +121,12 @@ class Ban(Immutable):
         return self._allowed_from[state]
 
     def context(self, before: str) -> int:
-        """A number; after texts before with the same one, the same is banned."""
+        """A number for the text `before`. After texts with the same number, the same is banned."""
         return self._ending.walk(_encoded(before))
 
     @cached
     def _allowed_from(self) -> dict[int, ByteDFA]:
-        """State of `_ending` that the text before leads to -> what is allowed then."""
+        """The state of `_ending` after a text before -> the texts that are then allowed."""
         return {}
 
     def _contains_from(self, state: int) -> ByteDFA:
@@ -138,8 +138,8 @@ class Ban(Immutable):
         return algebra.concatenation(begun, follows, budget=self.budget)
 
     def found_in(self, text: str, before: str = "") -> tuple[Found, ...]:
-        """What is banned in `text`, in order: from each position the shortest part. A part that
-        begins in the text `before` has a negative start; parts that end there are left out."""
+        """The banned parts of `text`, in order: from each position the shortest. A part that begins
+        in the text `before` has a negative start; a part that also ends there is not reported."""
         first = _encoded(before)
         whole, shift = before + text, len(before)
         position = _characters(first + _encoded(text))
@@ -149,9 +149,9 @@ class Ban(Immutable):
         )
 
     def spans(self, data: bytes, past: int = 0, ended: bool = True) -> Iterator[tuple[int, int]]:
-        """(start, end) in bytes of what is banned in the text `data` and ends after `past`: from
-        each position the shortest. ended: does a word end where the text does? (Else it may go
-        on.)"""
+        """(start, end), in bytes, of the banned parts of the text `data` that end after `past`:
+        from each position the shortest. ended: does a word end where the text does, or may it still
+        go on?"""
         begins = _may_begin(data) if self.whole_word else None
         for start in range(len(data)):
             if data[start] not in _CONTINUES and (begins is None or begins[start]):
@@ -182,18 +182,18 @@ class Ban(Immutable):
         added_tokens: AddedTokens = False,
         budget: Budget | None = None,
     ) -> Constraint:
-        """A constraint to the texts of `language` (None: all; as of `constrain`, but written out:
-        of a schema what `to_dfa` makes) in which nothing is banned.
+        """A constraint to the texts of `language` in which nothing is banned.
 
-        after: text that comes before, the end of the prompt: a word that it begins cannot be
-        completed. added_tokens: which added tokens may be read as the text they spell. Here by
-        default none: a decoder that skips special tokens would join what stands around them, so
-        that `tal`, `<|im_start|>`, `k` is shown as a banned `talk`. budget: of the intersection (by
-        default that of the ban), then as that of `constrain`.
+        language: None for all texts; else as for `constrain`, but no linked automaton (of a schema
+        give what `to_dfa` makes). after: the text before, at the end of the prompt; a banned word
+        that begins in it cannot be completed. added_tokens: which added tokens may be read as the
+        text they spell. The default is none, as a decoder that skips special tokens joins the texts
+        around them: it prints `tal`, `<|im_start|>`, `k` as a banned `talk`. budget: that of the
+        intersection (by default the ban's), and then as for `constrain`.
 
-        An unfinished text may still end in what is a whole word only if nothing follows; see
-        `sampling.decode_allowed`, which cuts it off. Raises what `constrain` raises, and
-        EmptyLanguageError if the ban leaves nothing.
+        A truncated text may end in a banned whole word that would have gone on as a longer word;
+        `sampling.decode_allowed` cuts it off. Raises what `constrain` raises, and
+        EmptyLanguageError if every text is banned.
         """
         allowed = self.allowed_in(language, after, budget)
         return constrain(
@@ -202,7 +202,7 @@ class Ban(Immutable):
 
     def allowed_in(self, language: Any, after: str = "", budget: Budget | None = None) -> ByteDFA:
         """The texts of `language` (None: all) in which nothing is banned, after the text `after`.
-        Raises EmptyLanguageError if the ban leaves nothing, RegexError, BudgetExceededError."""
+        Raises EmptyLanguageError if every text is banned, RegexError, BudgetExceededError."""
         budget = budget or self.budget
         with spending(budget):
             allowed = self.allowed_after(after)
@@ -215,8 +215,8 @@ class Ban(Immutable):
         return both
 
     def __str__(self) -> str:
-        shown = [*map(repr, self.words), *(f"regex {r!r}" for r in self.regexes)]
-        return "the ban of " + ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+        banned = [*map(repr, self.words), *(f"regex {r!r}" for r in self.regexes)]
+        return "the ban of " + ", ".join(banned[:5]) + (", ..." if len(banned) > 5 else "")
 
     def _union(self, patterns: Iterable[str]) -> ByteDFA:
         with spending(self.budget):
@@ -278,8 +278,8 @@ def _may_begin(data: bytes) -> list[bool]:
 
 
 def _has_ended(rest: bytes, ended: bool) -> bool:
-    """Does a whole word end before this? (At the end of the text, or before a character that is of
-    no word; not before the beginning of a character that is not complete.)"""
+    """Does a whole word end before `rest`? It does before a character that is no word character,
+    and at the end of the text; not before an incomplete character."""
     if not rest:
         return ended
     return any(not_of_word().accepts(rest[:n]) for n in range(1, len(rest) + 1))

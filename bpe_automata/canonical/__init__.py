@@ -5,7 +5,7 @@ pretokens    `sets` of boundary hypotheses; `token_actions`: what each token doe
 automaton    `canonical` puts both together; `stored` keeps it on disk
 masks        `product`: states and masks; `reader`, `slices`, `groups`: how the vocabulary is
              read; `lift`, `lifting`: the same for all tokenizations
-kernels      see `arrays` for their words
+kernels      see `arrays` for their terms
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-# What kernels are given: arrays behind pointers, rows of them as structs.
+# The arguments of kernels: arrays behind pointers, with structs as their rows.
 #
 # A *configuration* is (q, a, H): a state of the byte DFA, a state of the text automaton, and a
-# hypothesis set. Its status is a matter of two ANDs of bits (see `status.pyx`).
+# hypothesis set. Its status is found by two ANDs of bits (see `status.pyx`).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -10,8 +10,8 @@ cpdef enum:
     ALIVE = 1  # whatever the last id was, some text goes on from it to acceptance
     DEAD = 2  # no text goes on to acceptance
     PARTLY = 3  # it may depend on the last id, or more than one character decides
-    LATER = 4  # PARTLY, in the loop of a slice, where a search was given up
-    # What a kernel answers: done, or what it needs to go on.
+    LATER = 4  # PARTLY, in the loop of a slice, after a search that was stopped
+    # What a kernel returns: that it is done, or what it needs to go on.
     DONE = 0
     NEED_STEPS = 1
     NEED_SET = 2
@@ -21,17 +21,17 @@ cpdef enum:
     NEED_ROWS = 6
     NEED_VISITED = 7
     NEED_SEARCH = 8
-    # Of `Config.open`; from 0 on it is the row of the ids that are not known to be live.
-    NONE_KNOWN = -3  # no id is known to be live
-    EVERY_MADE = -2  # every id that BPE makes is
-    EVERY_ID = -1  # every id is, and so is having no last id
+    # Values of `Config.open`; from 0 on it is the row of the ids that are not proved live.
+    NONE_KNOWN = -3  # no id is proved live
+    EVERY_MADE = -2  # every id that BPE makes is live
+    EVERY_ID = -1  # every id is live, and so is having no last id
     NO_TOKEN = -1
     BEGINNING = 0  # the hypothesis set at the beginning of a text
     NO_SET = -1
     # The four rows of bits of a hypothesis set.
     BREAKS = 0  # members after which a boundary may come
     BINDS = 1  # members after which none may come
-    WITHIN = 2  # members inside a character without a boundary before it; behind them, with one
+    WITHIN = 2  # members inside a character without a boundary before it; row 3: with one
     # Columns of `told`: may a text end in a text state? Can every text of steady atoms be read
     # from it, and end ("harmless")?
     ENDS = 0
@@ -53,10 +53,10 @@ cdef struct Node:  # of a trie, depth first
     int32_t label, depth
     int32_t skip  # the next node outside its subtree
     int32_t token, klass  # -1 and 0: none
-    int32_t text, first  # the text state behind the token, and its first atom (-1: none)
+    int32_t text, first  # the text state after the token, and its first atom (-1: none)
 
 
-cdef struct Id:  # what is known of an id on one side of a pair, see `pairs.pyx`
+cdef struct Id:  # an id on one side of a pair, see `pairs.pyx`
     int32_t position, birth, left, right, merges
 
 
@@ -76,10 +76,10 @@ cdef struct Read:  # where a token leads
     int32_t token, q, a, klass
 
 
-cdef struct Config:  # a configuration, and what is known of it
+cdef struct Config:  # a configuration, and what was proved of it
     int64_t key
-    int64_t open  # the ids that are not known to be live there, see above
-    int64_t status  # 0: not known
+    int64_t open  # the ids that are not proved live there, see above
+    int64_t status  # 0: not found yet
     int64_t detour  # the most bytes of ids by which an id was found to be live, see `search.pyx`
 
 
@@ -90,12 +90,12 @@ cdef struct Option:  # of a search: an id that may come
 cdef struct Frame:
     int64_t c, id  # a configuration and the last id
     int64_t free  # was there a boundary before the id?
-    int64_t phases, next, past  # phases done; its options that are left
+    int64_t phases, next, past  # phases done; its remaining options
 
 
 cdef class Wanted:
-    """Steps that are not written down: `n` of `numbers`; `calls` counts those that are left out,
-    too."""
+    """Steps that a kernel needs and that are not written down: the first `n` of `numbers`. `calls`
+    counts all calls of `want`, also those without room in `numbers`."""
     cdef int64_t n, calls
     cdef int64_t[MOST_WANTED] numbers
 
@@ -145,7 +145,7 @@ cdef class Work(Base):
     cdef readonly Pairs pairs
     cdef readonly object slots_array, values_array, configs_array, rows_array, failed_array
     cdef object kept_sets, kept_added, kept_counts, kept_visited
-    cdef public int64_t quota  # calls of `candidates` that are left
+    cdef public int64_t quota  # remaining calls of `candidates`
     cdef int64_t deepest  # bytes of the longest id
     # Hypothesis sets.
     cdef const uint64_t* bits  # [sets, 4, words]
@@ -161,8 +161,8 @@ cdef class Work(Base):
     cdef const AddedText* added
     cdef const uint8_t* added_data
     cdef int64_t n_added, n_around
-    # What was visited: a hash table of configurations; the ids that are not known to be live by
-    # position, [rows, row_words]; by row of UTF-8, see `complete`.
+    # What was visited: a hash table of configurations; the ids that are not proved live, by
+    # position, [rows, row_words]; hints by row of UTF-8, see `complete`.
     cdef int64_t* slots
     cdef int32_t* values
     cdef Config* configs
@@ -170,7 +170,7 @@ cdef class Work(Base):
     cdef uint64_t* rows
     cdef int32_t* hints
     cdef int64_t n_slots, n_configs, n_rows, row_words
-    # Pairs that are known to be dead, and those of one search.
+    # Pairs that are proved dead, and those of one search.
     cdef int64_t* failed
     cdef int64_t* seen
     cdef int64_t* stamps
@@ -179,7 +179,7 @@ cdef class Work(Base):
 
 
 cdef class Room:
-    """What kernels write to, of one thread. Python reads `reads`, `pairs`, `out`."""
+    """The arrays that kernels write to, for one thread. Python reads `reads`, `pairs`, `out`."""
     cdef readonly object reads, pairs, out
     cdef readonly Wanted wanted
     cdef object kept
@@ -201,7 +201,8 @@ cdef class Room:
 cdef void* address(object array, char* kind, bint writable) except? NULL
 
 
-# Of arrays that are read, and of those that are written to; `bytes_` of uint8 and bool alike.
+# Pointers to arrays that are read, and to arrays that are written to (`_out`). `bytes_` is for both
+# uint8 and bool.
 cdef inline const int32_t* ints(object array) except? NULL:
     return <const int32_t*>address(array, b"i4", False)
 
@@ -235,12 +236,12 @@ cdef inline uint64_t* words_out(object array) except? NULL:
 
 
 cdef inline void add_bit(int32_t* bits, int64_t i) noexcept nogil:
-    """To a packed set of ids."""
+    """Add id i to a packed set of ids."""
     bits[i >> 5] |= <int32_t>(<uint32_t>1 << (i & 31))
 
 
 cdef inline int64_t known_step(int64_t state, int64_t column, Base base) noexcept nogil:
-    """The state after a byte of a column; -1 - the number of the step if that is not known."""
+    """The state after a byte of a column; if it is not written down, -1 - the step's number."""
     cdef int64_t entry = base.trans[state * base.columns + column]
     if entry < 0 and base.behind[-1 - entry] > 0:
         return base.behind[-1 - entry]

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""What kernels are given. See `arrays.pxd` for what the structs and classes hold; arrays are
-contiguous, and kept as long as there is a pointer to them."""
+"""The arguments of kernels. See `arrays.pxd` for what the structs and classes hold. Arrays are
+contiguous, and are kept alive as long as there is a pointer to them."""
 
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
@@ -12,14 +12,14 @@ import numpy as np
 
 NODE_FIELDS = "label", "depth", "skip", "token", "klass", "text", "first"
 NODE = np.dtype([(name, np.int32) for name in NODE_FIELDS])
-"""As `Node`."""
+"""The dtype of `Node`."""
 CONFIG = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")])
-"""As `Config`."""
+"""The dtype of `Config`."""
 
 
 cdef void* address(object array, char* kind, bint writable) except? NULL:
-    """Where the items of an array lie. kind: i4, i8, u1 (of bool, too) or u8. Raises ValueError of
-    an array of another kind, or of one that is not contiguous or may not be written to."""
+    """The address of an array's items. kind: i4, i8, u1 (also for bool) or u8. Raises ValueError
+    for an array of another kind, or one that is not contiguous or may not be written to."""
     cdef Py_buffer view
     PyObject_GetBuffer(
         array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0)
@@ -36,7 +36,7 @@ cdef void* address(object array, char* kind, bint writable) except? NULL:
 cdef class Wanted:
     @property
     def steps(self):
-        """Their numbers."""
+        """The numbers of the steps."""
         return [self.numbers[k] for k in range(self.n)]
 
     def __bool__(self):
@@ -68,16 +68,16 @@ cdef class Pairs:
 cdef class Base:
     def __init__(self, steps, text, chars, states):
         """steps: trans int32 [states, columns], byte_class uint8 [256], behind int32: the state
-        that each step which is not in `trans` leads to, 0: not written down.
+        after each step that is not in `trans`, 0: not written down.
 
         text: utf8 int32 [rows, 256], next int32 [texts, atoms], told bool [texts, 2].
 
         chars: atoms int32 [atoms, 2], the coarse atom that each belongs to, and is it steady; into
-        uint64 [4, kinds, words], the hypotheses that a coarse atom may follow with a boundary into
-        a universal one, with one where the text may end then, with one, without one (behind them
-        all, those that any atom may follow); end uint64 [words], those with which a text may end;
-        follow uint64 [2, n, coarse, words], those after an atom, without and with a boundary before
-        it; fragments int32, the tokens that are nothing but the last bytes of a character.
+        uint64 [4, kinds, words], the hypotheses that a coarse atom may follow: with a boundary and
+        into a universal one; with a boundary, where the text may end then; with a boundary; without
+        one (the last kind: those that any atom may follow); end uint64 [words], those with which a
+        text may end; follow uint64 [2, n, coarse, words], those after an atom, without and with a
+        boundary before it; fragments int32, the tokens of only the last bytes of a character.
 
         states: accepting bool [states]; good uint8 [states], see `leads_home`; known uint8, looks
         uint64 [states, 3, words], see `look_ahead`; far int32 [states], bytes to acceptance (of a
@@ -115,9 +115,9 @@ cdef class Work(Base):
         self.row_words = (self.pairs.n_order + 63) >> 6
 
     def know_sets(self, bits, utf8_row, at, after):
-        """bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets]: of a known set (at
-        >= 0) the row of `after`, int32 [rows, 2, classes]: the sets after each token class, with a
-        boundary before the token and without."""
+        """bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets]: the row of each set
+        in `after` (-1: its successors are not cached), int32 [rows, 2, classes]: the sets after
+        each token class, with a boundary before the token and without."""
         self.bits, self.utf8_row, self.at, self.after, self.kept_sets = (
             words(bits), ints(utf8_row), ints(at), ints(after), (bits, utf8_row, at, after)
         )
@@ -173,5 +173,5 @@ cdef class Room:
         self.n_needed = self.n_pairs = self.wanted.n = self.wanted.calls = 0
 
     def sets_needed(self):
-        """Those of which it must be known what follows."""
+        """The sets whose successors must be found."""
         return [self.needed[k] for k in range(self.n_needed)]

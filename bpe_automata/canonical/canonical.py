@@ -1,9 +1,9 @@
 """The automaton of D, the canonical sequences of a tokenizer: { ids : encode(decode(ids)) = ids }.
 
 A state is (text, hypotheses, last): the state of the text automaton, a set of boundary hypotheses,
-and the last id (-1: none that a token could merge with). A token may follow if there
-can be a boundary at the joint, or if there can be none and the pair is canonical. Regexes are laid
-over it by `cartesian_merge`.
+and the last id (-1: none that a token could merge with). A token may follow if there can be a
+boundary before it, or if there can be none and the pair is canonical. `cartesian_merge` makes its
+product with a language.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CanonicalAutomaton(Immutable):
     """
 
     def __init__(self, tokenizer: Tokenizer, parts: Parts | None = None) -> None:
-        """`parts`: those of this tokenizer where they are known already. Raises what `build_parts`
+        """`parts`: those of this tokenizer, if they were built before. Raises what `build_parts`
         raises."""
         parts = parts or build_parts(tokenizer)
         self.tokenizer, self.parts = tokenizer, parts
@@ -81,8 +81,8 @@ class CanonicalAutomaton(Immutable):
         return self.ends(state)
 
     def step(self, state: CanonicalState, token: int) -> CanonicalState | None:
-        """The state after one more id; None if no canonical sequence goes on so (or, rarely, only
-        the text that follows will show that none does: see `ends`)."""
+        """The state after one more id; None if no canonical sequence goes on so. (Rarely there is a
+        state although none does; then no later state `ends`.)"""
         number = self._added_number.get(token)
         if number is not None:
             return self._step_added(state, number)
@@ -162,13 +162,14 @@ def build_parts(tokenizer: Tokenizer) -> Parts:
 
 
 def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
-    """In the order of the trie's nodes, so that a walk reads memory in order."""
+    """Arrays in the order of the trie's nodes, so that a walk reads memory in order."""
     token_class = np.where(trie.token < 0, 0, actions.of_token[trie.token])
     return Nodes(token_class, actions.text[trie.token], actions.first[trie.token])
 
 
 def _refuse_single_words(description: Description, usable: np.ndarray) -> None:
-    """A single word that is left in the text may become the same id."""
+    """Refuse a `single_word` token that is an ordinary token as well: where it is not cut out, the
+    text may become the same id."""
     for token in description.added:
         ordinary = description.tokens[token.id]
         if token.single_word and ordinary and (usable[token.id] or description.ignore_merges):
@@ -180,8 +181,8 @@ def _refuse_single_words(description: Description, usable: np.ndarray) -> None:
 
 
 def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> CanonicalAutomaton:
-    """The automaton of a tokenizer, made once and kept with it, and its parts on disk: see
-    `stored`. Raises what `build_parts` raises; warns of a damaged cache file."""
+    """The automaton of a tokenizer. It is made once and cached on the tokenizer, and its parts on
+    disk (see `stored`). Raises what `build_parts` raises; warns of a damaged cache file."""
     with spending(budget):
         return tokenizer.derived("canonical", _kept)
 
@@ -197,13 +198,13 @@ def _tried_parts(tokenizer: Tokenizer) -> Parts:
     return parts
 
 
-# ---------------------------------------------------------------- before it is believed
+# ---------------------------------------------------------------- compared with `encode`
 
 
 def try_automaton(automaton: CanonicalAutomaton) -> None:
-    """Compare it with the tokenizer's own `encode` on the texts that every tokenizer is tried on:
-    what `encode` makes of them is accepted, if it is decoded to what is encoded so, and the same
-    text in other ids is rejected.
+    """Compare the automaton with the tokenizer's own `encode` on the sample texts. The ids of a
+    text must be accepted if they decode to a text with the same ids, and other ids of that text
+    rejected.
 
     Raises TokenizerMismatchError at the first difference."""
     tokenizer = automaton.tokenizer
@@ -211,7 +212,7 @@ def try_automaton(automaton: CanonicalAutomaton) -> None:
     encoded = tokenizer.encode_batch(texts)
     spelled = list(map(tokenizer.text_bytes, encoded))
     again = tokenizer.encode_batch([text.decode("utf-8", "replace") for text in spelled])
-    parts = _known(tokenizer, {part for ids in encoded for part in _parts(tokenizer, ids)})
+    parts = _spelling(tokenizer, {part for ids in encoded for part in _parts(tokenizer, ids)})
     for text, data, ids, own in zip(texts, spelled, encoded, again, strict=True):
         check()
         canonical = ids == own and _is_text(data)
@@ -222,7 +223,7 @@ def try_automaton(automaton: CanonicalAutomaton) -> None:
 
 
 def _is_text(data: bytes) -> bool:
-    """Bytes that no token spells are lost, and leave fragments of characters."""
+    """Are these whole characters? (Where a byte has no token, fragments remain.)"""
     return data.decode("utf-8", "ignore").encode("utf-8") == data
 
 
@@ -234,7 +235,7 @@ def _try(automaton: CanonicalAutomaton, text: str, ids: list[int], canonical: bo
 
 
 def _parts(tokenizer: Tokenizer, ids: list[int]) -> Iterator[bytes]:
-    """What the neighbours spell together, and the two halves of each token in every way."""
+    """What any two neighbours spell together, and the parts of each token cut in two anywhere."""
     spelled = [tokenizer.spellings[token] for token in ids]
     yield from map(operator.add, spelled, spelled[1:])
     for token in spelled:
@@ -243,15 +244,15 @@ def _parts(tokenizer: Tokenizer, ids: list[int]) -> Iterator[bytes]:
             yield token[k:]
 
 
-def _known(tokenizer: Tokenizer, wanted: set[bytes]) -> dict[bytes, int]:
-    """The ids, of no added tokens, that spell what is wanted."""
+def _spelling(tokenizer: Tokenizer, wanted: set[bytes]) -> dict[bytes, int]:
+    """For each of the wanted spellings an id that has it and is no added token, if there is one."""
     added = tokenizer.added_ids
     spelled = enumerate(tokenizer.spellings)
     return {text: n for n, text in spelled if text in wanted and n not in added}
 
 
 def _segmented_otherwise(
-    tokenizer: Tokenizer, ids: list[int], known: dict[bytes, int]
+    tokenizer: Tokenizer, ids: list[int], id_of: dict[bytes, int]
 ) -> Iterator[list[int]]:
     """Other ids of the same text: one token in two, or two neighbours in one."""
     texts = [tokenizer.spellings[token] for token in ids]
@@ -260,9 +261,9 @@ def _segmented_otherwise(
             continue
         halves = ((texts[k][:i], texts[k][i:]) for i in range(1, len(texts[k])))
         for left, right in halves:
-            if left in known and right in known:
-                yield [*ids[:k], known[left], known[right], *ids[k + 1 :]]
+            if left in id_of and right in id_of:
+                yield [*ids[:k], id_of[left], id_of[right], *ids[k + 1 :]]
         if k + 1 < len(ids) and ids[k + 1] not in tokenizer.added_ids:
             joined = texts[k] + texts[k + 1]
-            if joined in known:
-                yield [*ids[:k], known[joined], *ids[k + 2 :]]
+            if joined in id_of:
+                yield [*ids[:k], id_of[joined], *ids[k + 2 :]]

@@ -23,7 +23,7 @@ from bpe_automata.canonical.pairs import breaking_merge, clear_after, clear_befo
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.tokenizer.derivation import Derivation, bpe
 
-# Pairs of tokens about which no rectangle is certain: those are tried one by one.
+# Some pairs of tokens are not decided by rectangles. They are tried one by one.
 #
 # Merges of one *epoch* (see `tokenizer.derivation`) are carried out from left to right, each with
 # the late ones that it made possible, before the next. So of two of them neither comes first
@@ -33,8 +33,9 @@ from bpe_automata.tokenizer.derivation import Derivation, bpe
 # - If a later epoch uses them up, or none, both are still there when epoch e ends. No encoder
 #   leaves them so: the pair is broken. That is the merge's rectangle.
 # - If epoch e itself uses up u inside L, or v inside R, it depends on which is farther left, and on
-#   what they are made of. BPE of both tokens tells (except for the first merge of an epoch with a v
-#   that epoch e uses up: the joint is farther left, so it is broken, and in the rectangle too).
+#   what they are made of. BPE of both tokens decides (except for the first merge of an epoch, with
+#   a v that epoch e uses up: the joint is farther left, so the pair is broken, and in the rectangle
+#   too).
 #
 # Epochs of one merge have no such pairs, and most tables have no other epochs.
 
@@ -73,8 +74,9 @@ class Forest(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """pairs: int32 [k, 2], the pairs that are broken, but by no rectangle, sorted; ordered: are
-    encoders doing the same as carrying out one derivation after the other, as `proper` has them?"""
+    """pairs: int32 [k, 2], sorted, the broken pairs that are in no rectangle; ordered: would
+    carrying out the derivations one after the other, in the order of `proper`, break the same
+    pairs?"""
 
     pairs: np.ndarray
     ordered: bool
@@ -86,9 +88,9 @@ def tied_pairs(
     columns: Forest,
     table: tuple[np.ndarray, np.ndarray],
 ) -> Ties:
-    """`rows`, `columns`: by the right part and by the left one; `table`: slots and values of the
-    derivations. Raises ImproperMergeTableError where too many pairs would have to be tried, and
-    BudgetExceededError."""
+    """`rows`, `columns`: the forests by the right part and by the left one; `table`: slots and
+    values of the derivations. Raises ImproperMergeTableError if too many pairs would have to be
+    tried, and BudgetExceededError."""
     d, numbers = derivation, _numbers(derivation)
     tried, found, ordered = 0, set[tuple[int, int]](), True
 
@@ -111,20 +113,20 @@ def tied_pairs(
                 if broken and certain < 0:
                     found.add((left, right))
                 ordered &= broken == (by_number >= 0)
-                told = not broken or (0 <= certain < end and (by_number < end or not ordered))
-                if told and how != _EACH and other == inner[0]:
+                decides = not broken or (0 <= certain < end and (by_number < end or not ordered))
+                if decides and how != _EACH and other == inner[0]:
                     break
     return Ties(np.array(sorted(found), np.int32).reshape(-1, 2), ordered)
 
 
 def _changes(derivation: Derivation, left: int, right: int) -> bool:
-    """Does BPE of both tokens' symbols give anything else than the two?"""
+    """Does BPE of both tokens' symbols give anything but the two tokens?"""
     symbols = derivation.base_symbols(left) + derivation.base_symbols(right)
     return bpe(derivation, symbols) != [left, right]
 
 
 def _numbers(derivation: Derivation) -> np.ndarray:
-    """int32 [n_ids]: where the derivation of each token stands in `proper`, -1: nowhere."""
+    """int32 [n_ids]: the index of each token's derivation in `proper`, -1 if it has none."""
     numbers = np.full(len(derivation.birth), -1, dtype=np.int32)
     numbers[derivation.proper[:, 2]] = np.arange(len(derivation.proper), dtype=np.int32)
     return numbers
@@ -133,12 +135,12 @@ def _numbers(derivation: Derivation) -> np.ndarray:
 def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
     """int64 [n, 6]: the pairs whose joint a merge may cross while its own epoch uses up one of its
     parts inside: positions (row low, high, column low, high), one past the last merge of the epoch,
-    and how they are tried: _EACH pair; _BY_ROW: the first pair of each row, and the others where it
-    does not tell; _BY_COLUMN: likewise.
+    and how they are tried: _EACH pair; _BY_ROW: the first pair of each row, and the others if it
+    does not decide them; _BY_COLUMN: likewise.
 
-    What happens up to that epoch is the same for all R that carry v beyond it, v itself among them,
-    which is the first of its interval: so (L, v) tells for most of them; likewise for u. (Gemma-3's
-    table has four million pairs, of which a few thousand are tried.)"""
+    The merges up to that epoch are the same for all R that carry v beyond it. The first R of the
+    interval is v itself, so (L, v) decides most of these pairs; likewise for u. (Gemma-3's table
+    has four million pairs, of which a few thousand are tried.)"""
     first = derivation.birth[derivation.proper[:, 2]]
     size = np.bincount(first, minlength=len(first))[first]
     tied = size > 1
@@ -185,7 +187,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Tables:
-    """What `Geometry` computes: its attributes of these names."""
+    """The computed attributes of a `Geometry`, under the same names."""
 
     slots: np.ndarray
     values: np.ndarray
@@ -199,15 +201,15 @@ class Geometry:
 
     `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens (parent
     = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
-    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; behind
-    them come the pairs that only trying shows to be broken, as if they were merges of two tokens
-    that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
-    left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
-    before, after: `Pairs`, of what may not come before an id and of what may not follow it.
+    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`. The pairs
+    that were proved broken by trying them (`Ties.pairs`) come after these: as merges of two tokens
+    that no merge uses up, each with a rectangle of one pair. slots, values: hash table of all
+    these, from left * n_ids + right to their number; ordered: see `Ties`. `tables` holds all of
+    them. before, after: `Pairs`, of what may not come before an id and of what may not follow it.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
-        """`tables`: those of this derivation where they are known already.
+        """`tables`: those of this derivation, if they were computed before.
 
         Raises ImproperMergeTableError."""
         self.derivation = derivation
@@ -216,8 +218,8 @@ class Geometry:
         self.rows, self.columns = self.tables.rows, self.tables.columns
         self.ordered = self.tables.ordered
         table = self.slots, self.values
-        self.before = Pairs(*_beside(derivation, self.columns, self.rows), *table)
-        self.after = Pairs(*_beside(derivation, self.rows, self.columns), *table)
+        self.before = Pairs(*_pair_arrays(derivation, self.columns, self.rows), *table)
+        self.after = Pairs(*_pair_arrays(derivation, self.rows, self.columns), *table)
 
     @property
     def n_words(self) -> int:
@@ -266,15 +268,15 @@ def _table(
     return build_table(left.astype(np.int64) * len(derivation.birth) + right)
 
 
-def _beside(
+def _pair_arrays(
     derivation: Derivation, here: Side, there: Side
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """ids, merges and order of `Pairs`."""
     columns = there.position, derivation.birth, derivation.left, derivation.right
     ids = np.stack([*(np.append(column, 0) for column in columns), here.by_part], axis=1)
     merges = here.merges
-    beside = np.stack([merges, there.low[merges], there.high[merges]], axis=1)
-    return ids.astype(np.int32), beside.astype(np.int32), there.order
+    intervals = np.stack([merges, there.low[merges], there.high[merges]], axis=1)
+    return ids.astype(np.int32), intervals.astype(np.int32), there.order
 
 
 def _side(

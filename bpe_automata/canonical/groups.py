@@ -1,5 +1,5 @@
-"""Tokens that no loop tells apart (see `slices`), and which characters may become of what they
-begin."""
+"""Groups of tokens that every loop reads alike (see `slices`), and the characters that a fragment
+at the end of a token may become."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from bpe_automata.canonical.arrays import Trie
 from bpe_automata.canonical.pairs import may_follow_any
 
-Tables = Any  # a `tables.TokenizerTables`, which has these and finds them here
+Tables = Any  # a `tables.TokenizerTables`, which imports this module
 
 
 class Groups(NamedTuple):
-    """of: int32 [n_ids], the group of each token that may be in a slice, of the others as many as
-    there are groups; klass, after, tail int32 [groups]: the class, the text state behind and the
-    UTF-8 row behind the tokens of each; ended bool [groups, kinds]: the kinds of steady characters
-    that the last one of its tokens, where it breaks off, can become within a pretoken."""
+    """of: int32 [n_ids], the group of each token that may be in a slice, the number of groups for
+    all others; klass, after, tail int32 [groups]: the class of each group's tokens, and the text
+    state and UTF-8 row after them; ended bool [groups, kinds]: the kinds of steady characters that
+    the incomplete character at the end of its tokens can become within a pretoken."""
 
     of: np.ndarray
     klass: np.ndarray
@@ -27,8 +27,8 @@ class Groups(NamedTuple):
 
 
 def grouped(tables: Tables) -> Groups:
-    """Tokens of one class and with one text state behind them; each of those that end inside a
-    character by itself."""
+    """The groups. Tokens of the same class with the same text state after them are one group; each
+    token that ends inside a character is a group of its own."""
     ids, (klass, after, _) = np.flatnonzero(tables.sliceable()), tables.by_id.T
     classes = tables.canonical.actions.classes
     tails = np.array([c.tail for c in classes], np.int32)[klass]
@@ -48,19 +48,19 @@ def grouped(tables: Tables) -> Groups:
 
 class Characters:
     """The kinds of steady characters that can be completed, within a pretoken, by fragments: tokens
-    that are nothing but the last bytes of a character."""
+    of only the last bytes of a character."""
 
     def __init__(self, tables: Tables) -> None:
         coarse, steady = tables.chars[0].T
         self._tables, self._kind = tables, np.where(steady == 1, coarse, -1)
         self._tokens = tables.chars[4].astype(np.int64)
         self._entries = _entries(self._tokens, tables.trie, tables.text[0])
-        self._known: dict[tuple[int, int], frozenset[int]] = {}
+        self._cached: dict[tuple[int, int], frozenset[int]] = {}
 
     def kinds(self, token: int, row: int) -> frozenset[int]:
-        """Those that the last character of a token can become. row: the UTF-8 row where it breaks
-        off."""
-        found = self._known.get((token, row))
+        """The kinds that the last character of a token can have. row: the UTF-8 row at the token's
+        end, inside that character."""
+        found = self._cached.get((token, row))
         if found is None:
             may = may_follow_any(np.array([token]), self._tokens, self._tables.pairs)
             there = self._entries[row]
@@ -68,13 +68,13 @@ class Characters:
             found = frozenset(kinds[kinds >= 0].tolist())
             for k in np.flatnonzero(may & (there > 0)):
                 found |= self.kinds(int(self._tokens[k]), int(there[k]))
-            self._known[token, row] = found
+            self._cached[token, row] = found
         return found
 
 
 def _entries(tokens: np.ndarray, trie: Trie, utf8: np.ndarray) -> np.ndarray:
-    """int64 [rows, tokens]: where each token leads from each row of UTF-8: to another one, -2 - an
-    atom, or -1."""
+    """int64 [rows, tokens]: where each token leads from each row of UTF-8: another row, -2 - an
+    atom, or -1 for nowhere."""
     begin, end = trie.start_array[tokens], trie.start_array[tokens + 1]
     found = np.repeat(np.arange(len(utf8))[:, None], len(tokens), axis=1)
     for at in range((end - begin).max(initial=0)):

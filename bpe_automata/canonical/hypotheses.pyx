@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Sets of boundary hypotheses, as bits: what is known about pretokens after some ids.
+"""Sets of boundary hypotheses, as bits: all that may be true of the pretokens after some ids.
 
 A member is (h, boundary, whole): h a hypothesis of the pipeline; inside a character, `boundary`
 says whether there is one before that character; `whole` follows pretokens that `ignore_merges`
-makes one token although BPE would not (`WholePretokens`). A set also knows the UTF-8 row of the
+makes one token although BPE would not (`WholePretokens`). A set also has the UTF-8 row of the
 character being read. Set 0 is the beginning of a text.
 
-    after(H, class) = (the set if there is a boundary at the joint, the set if there is none)
+    after(H, class) = (the set with a boundary before the token, the set without one)
 
 The members with one boundary and one `whole` are a *layer*, uint64 words of hypotheses; its code is
 2 * (whole + 2) + boundary. Nearly all sets have one layer.
@@ -33,8 +33,9 @@ cdef int64_t DEAD_ENTRY = alphabet.DEAD
 
 
 cdef class SetArrays:
-    """Where sets are written down, and what they must fit. Arrays are only added to, by one thread
-    at a time, and replaced when they grow: who reads may go on with older ones."""
+    """The arrays of all sets, and the tables that their members must agree with. One thread at a
+    time adds to the arrays. Larger ones replace them when they are full, and a thread that reads
+    may go on with the old ones."""
 
     cdef object kept
     cdef int32_t* utf8_row
@@ -135,8 +136,8 @@ cdef bint is_set(SetArrays sets, int64_t k, uint64_t h, int64_t row, const int32
 cdef int64_t number(
     int64_t row, int32_t* codes, uint64_t* layers, int64_t n, SetArrays sets
 ) noexcept nogil:
-    """The number of a set of n layers, which are written over; NO_SET if it is empty, -2 if there
-    is no room. Members that no character from the set's UTF-8 row can follow are left out."""
+    """The number of a set of n layers, which are overwritten; NO_SET if it is empty, -2 if there
+    is no room. Members that no character from the set's UTF-8 row can follow are dropped."""
     cdef int64_t i, w, at, k, whole, first, m = 0, n_words = sets.n_words, new = sets.count[0]
     cdef uint64_t word, some, h = <uint64_t>(row + 1) * <uint64_t>0x9E3779B97F4A7C15
     cdef uint64_t* known
@@ -187,8 +188,8 @@ cdef int64_t number(
 
 
 def number_of(int64_t row, codes, layers, SetArrays sets):
-    """The number of a set: codes int32 [layers], layers uint64 [layers, words], which are written
-    over. None if there is no room for it."""
+    """The number of a set: codes int32 [layers], layers uint64 [layers, words]; both are
+    overwritten. None if there is no room for it."""
     found = number(
         row, ints_out(codes), words_out(layers),
         len(codes), sets,
@@ -231,9 +232,9 @@ cdef int64_t want_after(
     const int64_t* entries, const int32_t* where, Classes classes, Want wanted, int32_t* which,
     uint64_t* room, int64_t n_words
 ) noexcept nogil:
-    """List the sets after each class from a set of these layers; which: by class, its place in
-    `wanted`, -1 for none; room: [2, layers, words]. entries, where: see `find_after`. Neighbours
-    among the classes are mostly alike. Returns how many."""
+    """List the sets after each class from a set of these layers. which: by class, its index in
+    `wanted`, -1 for none; room: [2, layers, words]. entries, where: see `find_after`. Neighbouring
+    classes mostly have the same set, which is listed once. Returns how many are listed."""
     cdef const uint64_t* base = bits
     cdef const uint64_t* source
     cdef uint64_t* after = room
@@ -307,10 +308,10 @@ cdef int64_t want_after(
 
 def find_after(int64_t H, entries, where, Classes classes, SetArrays sets, found_sets):
     """Find the sets after a token of each class from a set, int32 [2, classes]: with a boundary
-    before the token and without. entries: int64 [leads], what there is after each lead from the
-    set's UTF-8 row: another row inside the same character, -2 - its atom, or DEAD; without a lead
-    0, at a character's end. where: int32 [2, layers, classes], where each class leads in
-    `WholePretokens`, without a boundary before the token and with one. Is there room for all?"""
+    before the token and without. entries: int64 [leads], what each lead leads to from the set's
+    UTF-8 row: another row inside the same character, -2 - its atom, or DEAD; 0 for no lead at a
+    character's end. where: int32 [2, layers, classes], where each class leads in `WholePretokens`,
+    without a boundary before the token and with one. Returns whether there was room for all."""
     cdef int64_t first = sets.start[H], m = sets.start[H + 1] - first, row = sets.utf8_row[H]
     cdef int64_t n = classes.n, n_words = sets.n_words, count, r, c, side, k
     cdef const int64_t* given = longs(entries)

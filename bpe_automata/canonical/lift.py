@@ -1,6 +1,6 @@
-"""Masks of the lift: of a status nothing is left but whether ids lead to acceptance from a state of
-the byte automaton, which is found beforehand, so one walk over the vocabulary makes a mask. Wide
-states have slices as in a `Product`."""
+"""Masks of the lift. Here a configuration is a state of the byte automaton alone, and it is found
+beforehand whether ids lead from it to acceptance. So one walk over the vocabulary makes a mask.
+Wide states have slices as in a `Product`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bpe_automata.tokenizer.alphabet import build_alphabet, is_utf8
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 _ROOM = 1 << 16
-_MISSING = 1 << 10  # steps that one call of a kernel may find that are not written down
+_MISSING = 1 << 10  # steps, not written down, that one call of a kernel can report
 
 
 class LiftTables(Tables):
-    """Of a tokenizer. The tokens are all but the added ones, whose spelling may be that of another.
-    They may begin and end inside a character; those of slices are whole characters."""
+    """The tables of a tokenizer. Its tokens are all but the added ones, which may be spelled like
+    other ones. They may begin and end inside a character; those of slices are whole characters."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         check_fits("ids", tokenizer.n_ids, MOST_IDS, "too many")
@@ -50,7 +50,7 @@ class LiftTables(Tables):
         return np.array(list(map(is_utf8, self.tokenizer.spellings)), np.bool_)
 
     def single_bytes(self, banned: np.ndarray) -> np.ndarray:
-        """bool [256]: those that an ordinary id spells alone which is not banned."""
+        """bool [256]: the bytes that are spelled by an ordinary id of one byte, not banned."""
         nodes, found = self.trie.nodes_array, np.zeros(256, np.bool_)
         alone = nodes[(nodes["depth"] == 1) & (nodes["token"] >= 0)]
         found[alone["label"][~np.isin(alone["token"], banned)]] = True
@@ -58,8 +58,9 @@ class LiftTables(Tables):
 
 
 class LiftReader(Reader):
-    """Of a byte automaton and a tokenizer. added: int64, the added tokens that may be read as text;
-    banned: int32, ids that are not read; good: uint8 [n_states], see `good_states`."""
+    """Makes masks over a byte automaton, for a tokenizer. added: int64, the added tokens that may
+    be read as text; banned: int32, ids that are not read; good: uint8 [n_states], see
+    `good_states`."""
 
     def __init__(
         self,
@@ -96,9 +97,9 @@ class LiftReader(Reader):
         return mask
 
     def _begun(self, q: int) -> tuple[Trie, np.ndarray]:
-        """The trie that is to be read, and what a mask has beside it. To make the trie that a slice
-        leaves takes longer than to read all tokens, so that waits until reading those of the slice
-        has cost about as much."""
+        """(the trie that is still to be read, the mask of all other tokens). Making a slice's
+        `rest` takes longer than reading all tokens once, so it is put off until reading the slice's
+        tokens, again and again, has cost about as much."""
         found = self.slice_of(q)
         if found is not None:
             part = found[0]
@@ -111,20 +112,20 @@ class LiftReader(Reader):
         return self.step_each(q, 0, 0, tokens)[:, 0]
 
     def after_added(self, q: int, tokens: np.ndarray) -> np.ndarray:
-        """The same of added tokens."""
+        """The same for added tokens."""
         ends = self.after_each(int(self.prefixed.added_from[q]), tokens)
         return self.prefixed.after_added[ends]
 
 
-# ---------------------------------------------------------------- from where ids lead to acceptance
+# ---------------------------------------------------------------- states with a way to acceptance
 
 
 def good_states(
     tables: LiftTables, prefixed: PrefixedDfa, added: np.ndarray, banned: np.ndarray
 ) -> np.ndarray:
-    """uint8 [n_states], 1: some ids lead to acceptance, none of them banned. That single bytes lead
-    there is enough, and every state of a linked automaton is one from which they do (see
-    `LinkedDFA.live_by`). Others are settled by tokens."""
+    """uint8 [n_states], 1: some ids lead to acceptance, none of them banned. Ids of single bytes
+    lead there from most states, and from all states of a linked automaton (see
+    `LinkedDFA.live_by`). The other states are settled by longer ids."""
     dfa = prefixed.dfa
     if isinstance(dfa, LinkedDFA):
         good = np.ones(dfa.n_states, np.uint8)
@@ -148,9 +149,9 @@ def good_states(
 def settle(
     open_: np.ndarray, good: np.ndarray, prefixed: PrefixedDfa, trie: Trie, added: np.ndarray
 ) -> None:
-    """Make those of the open states (int64) good from which ids lead to a good one: each is asked
-    once where they lead, and these steps are followed backwards. trie: of class 0 where a node's
-    token is not read; added: int64, the added tokens that are."""
+    """Make the open states (int64) good from which ids lead to a good one: find once where the ids
+    of each lead, then follow these steps backwards. trie: a node has class 0 if its token is not
+    read; added: int64, the added tokens that are read."""
     n, at = prefixed.dfa.n_states, 0
     seen, edges = np.full(n, -1, np.int64), np.empty((2, n + _ROOM), np.int32)
     listed = [edges[:, :0]]

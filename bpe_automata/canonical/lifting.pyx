@@ -16,9 +16,9 @@ cdef enum:
 
 def read_mask(todo, Base base, Trie trie, int64_t deepest, missing, mask):
     """Add to a mask, int32 words, the tokens that lead to good states. todo: int64 rows (first
-    node, node behind the last, the state before the first, any). Where a step is not written down
-    the nodes below it are left, and become such a row of `missing`, int64 [n, 4], with the number
-    of the step. Returns how many; all rows of `missing`: perhaps there are more."""
+    node, one past the last node, the state before the first, any). Nodes below a step that is not
+    written down are not read: they become such a row of `missing`, int64 [n, 4], whose last entry
+    is the step's number. Returns how many rows; if all of them, there may be more such nodes."""
     cdef const int64_t* row = longs(todo)
     cdef int64_t* lacking = longs_out(missing)
     cdef int32_t* bits = ints_out(mask)
@@ -49,12 +49,12 @@ def read_mask(todo, Base base, Trie trie, int64_t deepest, missing, mask):
 
 
 def lead_on(open_, int64_t at, good, trans, byte_class, Trie trie, added, around, seen, edges):
-    """Ask open_[at] (int64) and some states after it where ids lead. Those from which one leads to
-    a good state are made good (uint8); of the others edges[:, :n], int32, are (state, where an id
-    leads). Returns (the next to be asked, n). trans: int32 [states, columns]; byte_class: uint8;
-    trie: of class 0 where a node's token is not read; added: int64, the added tokens that are;
-    around: added_from, added_behind, int32; seen: int64 [states], the last state for which each
-    was listed."""
+    """Find where ids lead from open_[at] (int64) and some states after it. A state from which one
+    leads to a good state is made good (uint8); for the others edges[:, :n], int32, become (state,
+    where an id leads). Returns (the next index in open_, n). trans: int32 [states, columns];
+    byte_class: uint8; trie: a node has class 0 if its token is not read; added: int64, the added
+    tokens that are read; around: added_from, added_behind, int32; seen: int64 [states], the last
+    state for which each was listed."""
     cdef const int64_t* asked = longs(open_)
     cdef uint8_t* is_good = bytes_out(good)
     cdef const int32_t* steps = ints(trans)

@@ -7,9 +7,10 @@ A pair (L, R) of reachable tokens is broken by a merge (u, v) of rank m iff u is
 alive at m. A node is alive from its birth to the birth of the spine node above it; ties go left to
 right, so v may be merged at exactly that rank and u may not.
 
-`Pairs` describes one side. Of each id: its position in the preorder of the other side, its birth,
-its left and its right part, and where the merges begin that it is the part of on this side. Of each
-of these, by part and by rank: the rank and the interval of positions low:high on the other side.
+`Pairs` describes one side. For each id: its position in the preorder of the other side, its birth,
+its left and its right part, and where its merges begin: those of which it is the part on this side.
+For each merge, by part and by rank: the rank and the interval of positions low:high on the other
+side.
 """
 
 import numpy as np
@@ -38,8 +39,8 @@ cdef void fill(uint64_t* positions, int64_t low, int64_t high) noexcept nogil:
 
 
 cdef void forbid(int64_t token, Pairs pairs, uint64_t* positions) noexcept nogil:
-    """Make `positions` the set of the ids that may not come before a token. pairs: of what may
-    not come before an id."""
+    """Make `positions` the set of the ids that may not come before a token. pairs: those of what
+    may not come before an id."""
     cdef int64_t word, i, node = token, limit = FOREVER
     for word in range((pairs.n_order + 63) >> 6):
         positions[word] = 0
@@ -70,18 +71,18 @@ cdef void clear_forbidden(int64_t token, bint after, Pairs pairs, int32_t* bits)
 
 
 def clear_after(int64_t token, Pairs pairs, bits):
-    """Clear in `bits` (int32 words, packed by id) what may not follow a token. pairs: of that."""
+    """Clear in `bits` (int32 words, packed by id) what may not follow a token, as `pairs` says."""
     clear_forbidden(token, True, pairs, ints_out(bits))
 
 
 def clear_before(int64_t token, Pairs pairs, bits):
-    """Clear in `bits` what may not come before a token. pairs: of that."""
+    """Clear in `bits` what may not come before a token, as `pairs` says."""
     clear_forbidden(token, False, pairs, ints_out(bits))
 
 
 cdef bint may_follow(int64_t token, int64_t n, Pairs pairs) noexcept nogil:
-    """May an id come after another without a boundary? After none, or one that BPE does not make,
-    no id may. One look for each pair of nodes of their spines."""
+    """May id n follow a token without a boundary? It may not if there is no token, or if BPE does
+    not make both. There is one look-up for each pair of nodes of their spines."""
     cdef int64_t u = token, v, u_limit = FOREVER, v_limit, key, at, rank
     if token < 0 or pairs.ids[token].position < 0 or pairs.ids[n].position < 0:
         return False

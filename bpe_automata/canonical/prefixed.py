@@ -3,8 +3,8 @@
     { ' ' w : w in L }  at the beginning of a text,   L  after a prompt
 
 So for a state q where a piece of text may begin there is a state before(q), which reads the space
-and goes on to q, and accepts what q accepts. Whether the space must be there is said by the text
-automaton; the lift may leave it out, since decoding takes it away only where it is.
+and goes on to q, and is accepting if q is. The text automaton says whether the space must be there;
+in the lift it is optional, since decoding removes a space only if there is one.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class PrefixedDfa:
 
 
 def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
-    """`dfa` with the states that the prefix needs; with none, the same automaton. A linked one is
-    written out where every state needs another. Raises BudgetExceededError."""
+    """`dfa` with the states that the prefix needs; if it needs none, the same automaton. A linked
+    one is made explicit if every state needs a state before it. Raises BudgetExceededError."""
     if isinstance(dfa, LinkedDFA):
         if prefix is not Prefix.PIECE:
             itself = _itself(dfa.n_states)
@@ -64,10 +64,10 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     itself = _itself(n)
     if not len(after):
         return PrefixedDfa(dfa, dfa.start, itself, itself)
-    columns, byte_class = _space_apart(dfa)
+    columns, byte_class = _with_space_column(dfa)
     check_bytes(4 * (n + len(after)) * len(columns), "the table with a space before the text")
     trans = np.empty((n + len(after), len(columns)), dtype=np.int32)
-    # Written at once, and in place: tables may have hundreds of megabytes.
+    # The table is filled without copies, as it may have hundreds of megabytes.
     np.take(dfa.trans, columns, axis=1, out=trans[:n], mode="clip")
     check()
     np.take(trans[:n], after, axis=0, out=trans[n:], mode="clip")
@@ -86,17 +86,17 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
 
 @lru_cache(maxsize=16)
 def _itself(n: int) -> np.ndarray:
-    """int32 [n], where each state stands for itself: nobody writes to it. Most linked automata have
-    room for the same number of states."""
+    """int32 [n]: each state itself. The array is shared, so it must not be written to. (Most linked
+    automata have room for the same number of states.)"""
     return np.arange(n, dtype=np.int32)
 
 
-def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
+def _with_space_column(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
     """(columns of the table, byte_class), so that the space has a column of its own."""
     column = dfa.byte_class[_SPACE]
     if (dfa.byte_class == column).sum() == 1:
         return np.arange(dfa.trans.shape[1]), dfa.byte_class
-    # Columns that no byte has are left out: with one for the space there are at most 256 then.
+    # Columns without a byte are dropped, so with one for the space there are at most 256.
     used, byte_class = np.unique(dfa.byte_class, return_inverse=True)
     byte_class = byte_class.astype(np.uint8)
     byte_class[_SPACE] = len(used)

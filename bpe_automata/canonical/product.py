@@ -1,5 +1,5 @@
-"""The product of a byte DFA with a tokenizer's canonical automaton: rows of masks, made when they
-are first asked for."""
+"""The product of a byte DFA with a tokenizer's canonical automaton: rows of masks, each made when
+it is first needed."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _NONE_PACKED = np.empty((2, 0), np.int32)
 
 class Row(NamedTuple):
     """Ids that can be read at a configuration, with a boundary before them and without: packed
-    int32 [2, words], or [2, 0]; free, bound int32, further ones. Not to be written to."""
+    int32 [2, words], or [2, 0]; free, bound int32, further ids. Not to be written to."""
 
     packed: np.ndarray
     free: np.ndarray
     bound: np.ndarray
 
     def holds(self, token: int) -> tuple[bool, bool]:
-        """Can an id be read, with a boundary before it, without one?"""
+        """(can an id be read with a boundary before it, can it without one)."""
         found: tuple[bool, bool] = row_holds(*self, token)
         return found
 
 
 class Product(Reader):
-    """Of one byte automaton and one tokenizer. A configuration is (q, a, H)."""
+    """The product of one byte automaton and one tokenizer. A configuration is (q, a, H)."""
 
     tables: TokenizerTables
 
@@ -81,21 +81,21 @@ class Product(Reader):
         sliced: bool = True,
     ) -> None:
         """added: see `Work`. text: `tables.text`, or another text automaton over the same atoms.
-        good: uint8 [n_states], the states known to lead to acceptance by steady atoms; by default
-        found along shortest texts. ends: False where no state is to count as accepting. sliced:
-        False where wide states are read in full."""
+        good: uint8 [n_states], states from which steady atoms lead to acceptance; by default found
+        along shortest texts. ends: if False, no state counts as accepting. sliced: if False, wide
+        states are read in full."""
         n, shape = dfa.n_states, (dfa.n_states, 3, len(tables.chars[2]))
         made = untouched((n, np.uint8), (shape, np.uint64), (n, np.bool_), (n, np.uint8))
-        known, self._looks, never, unknown = made
+        looked, self._looks, never, unsettled = made
         if good is None:
-            good = unknown
+            good = unsettled
             if isinstance(dfa, LinkedDFA):
                 good = (dfa.tagged if tables.reads_tags(dfa.marks.tags, added) else dfa.plain).view(
                     np.uint8
                 )
         accepting = dfa.accepting if ends else never
         super().__init__(tables, dfa)
-        states = accepting, good, known, self._looks, dfa.far
+        states = accepting, good, looked, self._looks, dfa.far
         given = text or tables.text, tables.chars, states, tables.trie, tables.pairs, added
         self.base = self._work = Work(dfa.steps, *given, tables.deepest)
         self._room_for = len(tables.trie.nodes_array) + len(added[4]) + 1, tables.deepest
@@ -125,7 +125,7 @@ class Product(Reader):
         self._work.remember_visited(failed, n_failed, np.zeros((3, len(failed)), np.int64))
 
     def _emptied(self) -> Room:
-        """Room for a kernel; and what is known of hypothesis sets by now is at hand."""
+        """Empty room for a kernel, which now also has all hypothesis sets found so far."""
         sets = self.tables.sets.current()
         if sets is not self._sets:
             self._work.know_sets(*sets)
@@ -158,8 +158,8 @@ class Product(Reader):
         return self.read_part(q, a, H, packed, part, few)
 
     def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Trie] | None:
-        """What a slice says of a row: (`Row.packed`, ids that are to be read one by one, the trie
-        of the others)."""
+        """A row as far as a slice has it: (`Row.packed`, ids to be read one by one, the trie of the
+        others); None without a slice."""
         found = self.slice_of(q)
         if found is None:
             return None
@@ -190,8 +190,8 @@ class Product(Reader):
 
     @locked
     def ask(self, kernel: Any, *arguments: Any) -> Any:
-        """Call a kernel that returns (code, answer) until it is done, and give it what it lacks.
-        It takes `arguments`, and behind them the `Work` and a `Room`."""
+        """Call a kernel that returns (code, answer), each time giving it what it lacks, until it is
+        done. It takes `arguments`, then the `Work` and a `Room`."""
         budget = _QUOTA
         while True:
             room, self._work.quota = self._emptied(), budget
@@ -202,7 +202,7 @@ class Product(Reader):
             budget = 2 * budget if code == NEED_TIME else budget
             self._give(code, room)
 
-    # ---------------------------------------------------------------- of a loop: see `slices`
+    # ---------------------------------------------------------------- for a loop: see `slices`
 
     def judged(self, rows: np.ndarray, H: int) -> np.ndarray:
         """int64 [2, n]: the configurations that tokens lead to from the start and a hypothesis set,
@@ -219,8 +219,8 @@ class Product(Reader):
         return np.where(are_there, keys, 0), np.where(are_there, statuses, 0)
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
-        """bool [n, kinds]: the kinds of characters that may end where each set is, inside one, and
-        behind which a boundary may come, and acceptance is within reach."""
+        """bool [n, kinds]: for each set, inside a character, the kinds that this character may have
+        so that a boundary may come after it and acceptance is within reach."""
         after, looks = self.tables.chars[3], self._looks[self.dfa.start]
         lead_on = (after & looks[B]).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
         inside = self.tables.sets.current()[0][sets, WITHIN:].view(np.uint8)
@@ -229,29 +229,29 @@ class Product(Reader):
         return found
 
     def settled(self, ids: np.ndarray, c: np.ndarray, calls: int) -> np.ndarray:
-        """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
-        most so many calls of `candidates` for each do not tell."""
-        found, pairs = self._known_live(ids, c), c << 20 | ids + 1
+        """int: is each of some ids live at a configuration, given by its number? 1: yes, -1: no, 0:
+        not decided with at most `calls` calls of `candidates` for each."""
+        found, pairs = self._proved_live(ids, c), c << 20 | ids + 1
         open_ = pairs[~found & (self._work.configs_array["status"][c] == PARTLY)]
         open_ = open_[~np.isin(open_, self._work.failed_array)]
         if len(open_) and calls:
             self.ask(search_each, open_, calls)
-            found = self._known_live(ids, c)
+            found = self._proved_live(ids, c)
         return np.where(found, 1, np.where(np.isin(pairs, self._work.failed_array), -1, 0))
 
-    def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def _proved_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        left, at = self._work.configs_array["open"][c], self.tables.positions[ids].astype(np.int64)
-        row = self._work.rows_array[np.maximum(left, 0), at >> 6] >> (at & 63).astype(np.uint64)
-        in_row = (left >= 0) & (row & np.uint64(1) == 0)
-        found: np.ndarray = (left == EVERY_ID) | ((at >= 0) & (in_row | (left == EVERY_MADE)))
+        open_, at = self._work.configs_array["open"][c], self.tables.positions[ids].astype(np.int64)
+        row = self._work.rows_array[np.maximum(open_, 0), at >> 6] >> (at & 63).astype(np.uint64)
+        in_row = (open_ >= 0) & (row & np.uint64(1) == 0)
+        found: np.ndarray = (open_ == EVERY_ID) | ((at >= 0) & (in_row | (open_ == EVERY_MADE)))
         return found
 
     def read_part(
         self, q: int, a: int, H: int, packed: np.ndarray, part: Trie, few: np.ndarray
     ) -> Row:
-        """A row of which `packed` is known, the tokens of the trie `part` and the ids `few`, int32,
-        are not."""
+        """A row whose `packed` is given. The tokens of the trie `part` and the ids `few`, int32,
+        are still to be read."""
         t = self.tables
         t.sets.know(H)
         row0, before, stuck = t.sets.utf8_row(H), list[np.ndarray](), _NO_READS
@@ -304,15 +304,15 @@ class Product(Reader):
             raise AssertionError(f"a kernel needs {code}")
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
-        """What is known of the configurations that were visited, for tests: see `arrays.ALIVE`."""
+        """For tests: the statuses found for the visited configurations, see `arrays.ALIVE`."""
         configs = self._work.configs_array[: self._counts[0]]
         found = zip(configs["key"].tolist(), configs["status"].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 
     @property
     def detour(self) -> int:
-        """The most bytes of the ids by which it was found that acceptance can be reached, until it
-        is reached whatever the last id was; those of slices included."""
+        """The most bytes of ids in a proof that acceptance can be reached: of those that lead to a
+        configuration from which it can be reached whatever the last id was. Includes slices."""
         loops = [one.detour for one in list(self.tables.slices.values())]
         return max([self.own_detour, *loops])
 
@@ -349,7 +349,8 @@ class Product(Reader):
 
 
 def loop_product(tables: TokenizerTables, dfa: ByteDFA, ends: bool) -> Product:
-    """The product of a loop: one that never ends, read by steady atoms alone, or any text."""
+    """The product of a loop. ends: if True, it reads any text, and the text may end; if False, it
+    reads steady atoms only, and no text ends."""
     good = np.ones(dfa.n_states, np.uint8)
     good[0] = 0
     text = None if ends else tables.steady_text

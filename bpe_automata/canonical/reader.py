@@ -16,15 +16,15 @@ from bpe_automata.canonical.tables import MOST_STATES, Tables
 from bpe_automata.canonical.tokens import step_each, walk
 
 _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
-_MARGIN = 6  # characters that a region must go on beyond them
-_FAR = 2  # times as far is looked at once, as the next state will ask too
+_MARGIN = 6  # characters by which a region must be longer
+_FAR = 2  # we look so many times farther at once, as the next state will ask too
 _MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
 _NO_BYTES = bytes(128)  # of `loop_bytes`
 _FEWEST = 500  # tokens that are worth a slice
 
 
 class Reader:
-    """Of one byte automaton and one tokenizer."""
+    """Reads one byte automaton by the tokens of one tokenizer."""
 
     base: Base
 
@@ -53,7 +53,8 @@ class Reader:
     # ---------------------------------------------------------------- slices
 
     def slice_of(self, q: int) -> tuple[Slice, int] | None:
-        """The slice of the region in which a state is, None if there is none."""
+        """(the slice of the region in which a state is, the most bytes of its tokens); None if
+        there is none."""
         loop = self._loop_of.get(q)
         if loop is None:
             key = self._written(loop_bytes, q, self.base).tobytes()

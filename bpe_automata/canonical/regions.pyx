@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Regions: states in which many bytes do alike, as in strings, lines and counted classes (see
+"""Regions of states that read many bytes alike, as in strings, lines and counted classes (see
 `canonical.slices`)."""
 
 import numpy as np
@@ -20,8 +20,8 @@ cdef enum:
 
 def loop_bytes(int64_t q, Base base, Wanted wanted):
     """bool [128]: the ASCII bytes that lead from q to states which lead on to acceptance and read
-    all of these bytes themselves; bytes behind which most of them are not read are left out first.
-    None if they are fewer than 8. Steps that are not written down are wanted."""
+    all of these bytes themselves; bytes after which most of them are not read are dropped first.
+    All False if fewer than 8 remain. Steps that are not written down are wanted."""
     found = np.zeros(128, np.bool_)
     cdef uint8_t* K = bytes_out(found)
     cdef int64_t[256] first  # by column: a byte of it; -2: it is kept
@@ -86,7 +86,7 @@ def loop_bytes(int64_t q, Base base, Wanted wanted):
 
 
 cdef int64_t add(int64_t q, int64_t* after, int64_t n) noexcept nogil:
-    """Add a state to n of them; -1: there is no room."""
+    """Add a state to n of them, unless it is one. Returns how many there are now; -1: no room."""
     cdef int64_t i
     for i in range(n):
         if after[i] == q:
@@ -101,9 +101,9 @@ cdef int64_t reads_all(
     int64_t q, const uint8_t* K, bint wide, const int32_t* kinds, Base base, int64_t* after,
     Wanted wanted
 ) noexcept nogil:
-    """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
-    states? `after` is filled with these. Returns how many; -1 if it does not, if there is no room
-    for them, or if a step is not written down yet, which is wanted then."""
+    """Does a state read every byte of K and, if `wide`, every character beyond ASCII, into good
+    states? `after` is filled with these states. Returns how many they are; -1 if it does not, if
+    there is no room, or if a step is not written down yet, which is then wanted."""
     cdef int64_t n = 0, m = 1, k = 0, b, q2, entry, kind, last = -1, last_kind = -1, i, row
     # The states inside characters, with their rows of UTF-8; first q itself, between characters.
     cdef int64_t[MOST_INSIDE] inner
@@ -164,11 +164,10 @@ cdef int64_t reads_all(
 def proved_depth(
     int64_t q, K, bint wide, kinds, int64_t most_depth, proved, Base base, queue, at, Wanted wanted
 ):
-    """How many characters of K, at least, can be read in any way from a state, all states on the
-    way reading K: looked for as far as `most_depth`. proved: int32 [states], 1 + the characters
-    that are known to be read from each. queue: int64 [n, 2], the visited states and how far they
-    are away; at: int64 [2], zeros at first. Where a step is wanted it returns 0, and the next call
-    goes on from these two."""
+    """A lower bound, at most `most_depth`, on how many characters of K can be read from a state,
+    whichever they are. proved: int32 [states], 1 + the bound that was found for each state. queue:
+    int64 [n, 2], the visited states and how far they are away; at: int64 [2], zeros at first. Where
+    a step is wanted it returns 0, and the next call goes on from these two."""
     cdef const uint8_t* read = bytes_(K)
     cdef const int32_t* rows = ints(kinds)
     cdef int32_t* known = ints_out(proved)

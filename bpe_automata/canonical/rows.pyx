@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Rows, the ids that can be read at a configuration, and masks made of them. Is every id live at a
-configuration? That is what slices ask of all states of a region."""
+"""Rows, the ids that can be read at a configuration, and masks made of them. Also whether every id
+is live at a configuration, which slices ask about all states of a region."""
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from bpe_automata.canonical.tokens cimport added_steps, read_tokens
 
 
 def made_row(reads, int64_t made, int64_t H0, Work work, Room room):
-    """Of the tokens that can be read at a configuration with the set H0, of which it is known what
-    follows, those after which acceptance can be reached; what the last id forbids is not taken out
-    (`compose` does that). reads: int32 [n, 4], rows of `Read`; from the row `made` on added tokens,
-    which come between pretokens alone. Returns (code, (free ones, bound ones)), int32."""
+    """The tokens that can be read at a configuration with the set H0, whose successors are cached,
+    and after which acceptance can be reached. Ids that the last id forbids are included: `compose`
+    removes them. reads: int32 [n, 4], rows of `Read`; from the row `made` on these are added
+    tokens, which come only between pretokens. Returns (code, (free ids, bound ids)), int32."""
     cdef const Read* found = <const Read*>ints(reads)
     cdef int64_t n = len(reads), code, n_free = 0, n_bound = 0
     with nogil:
@@ -60,7 +60,7 @@ cdef int64_t split(
             ):
                 pair = pair_of(c, last)
                 if not is_dead(pair, work) and room.n_pairs < room.most_pairs:
-                    room.open[room.n_pairs] = pair  # the next call finds the rest
+                    room.open[room.n_pairs] = pair  # without room, the next call finds the others
                     room.n_pairs += 1
             elif s == ALIVE or s == PARTLY:
                 out[n_out[side]] = <int32_t>t
@@ -72,8 +72,8 @@ cdef int64_t split(
 
 
 def added_tokens(int64_t q, int64_t a, int64_t H, Work work, Room room):
-    """The added tokens that can be read at a configuration between pretokens, int32 [n, 4], rows of
-    `Read`. Returns (code, these)."""
+    """(code, the added tokens that can be read at a configuration between pretokens: int32 [n, 4],
+    rows of `Read`)."""
     cdef int64_t n = 0
     with nogil:
         if work.utf8_row[H] == 0 and meets(members(H, BREAKS, work), work.end, work.n_words):
@@ -82,9 +82,9 @@ def added_tokens(int64_t q, int64_t a, int64_t H, Work work, Room room):
 
 
 def judge(rows, int64_t H0, numbers, Work work, Room room):
-    """Find the configurations that tokens lead to from a known set, and their statuses. rows: int32
-    [n, 4], as of `Read`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
-    before the token and without. Returns (code, True)."""
+    """Find the configurations that tokens lead to from a set with cached successors, and their
+    statuses. rows: int32 [n, 4], as of `Read`; numbers: int64 [2, n], filled with their numbers, -1
+    for none, with a boundary before the token and without. Returns (code, True)."""
     cdef const Read* found = <const Read*>ints(rows)
     cdef int64_t* filled = longs_out(numbers)
     cdef int64_t n = len(rows), code = DONE
@@ -99,9 +99,9 @@ def judge(rows, int64_t H0, numbers, Work work, Room room):
 
 
 def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
-    """Write a mask, int32 words: packed int32 [2, words] (or [2, 0]) and ids of a row, without
-    those that the last id forbids among the bound ones; ends: ids to add. follow: what may not come
-    after an id; last: -1 where no bound id may come."""
+    """Write a mask, int32 words, of a row's packed int32 [2, words] (or [2, 0]) and ids, without
+    the bound ids that the last id forbids. ends: ids to add; follow: the pairs of what may not come
+    after an id; last: -1 if no bound id may come."""
     cdef const int32_t* slice_ = ints(packed)
     cdef const int32_t* free_ids = ints(free)
     cdef const int32_t* bound_ids = ints(bound)
@@ -144,12 +144,12 @@ def row_holds(packed, free, bound, int64_t token):
 
 
 cdef inline bint all_known(int64_t row) noexcept nogil:
-    """Is every id live that BPE makes, by what `Config.open` says?"""
+    """Is every id that BPE makes live, according to `Config.open`?"""
     return row == EVERY_MADE or row == EVERY_ID
 
 
 cdef int64_t first_open(int64_t row, Work work) noexcept nogil:
-    """The first id of those that are not known to be live, of which there are some."""
+    """The first id that is not proved live; there must be one."""
     cdef const uint64_t* positions = work.rows + row * work.row_words
     cdef int64_t w = 0, bit = 0
     while positions[w] == 0:
@@ -162,9 +162,10 @@ cdef int64_t first_open(int64_t row, Work work) noexcept nogil:
 cdef int64_t learn_at_once(
     int64_t c, bint back, Work work, Room room, int64_t* nearer
 ) noexcept nogil:
-    """Learn from the short ids that surely lead on from a configuration, until every id is known
-    to be live there; unless `back`, only if something is known already of the configuration nearest
-    to acceptance that an id of one byte leads to: nearer[0], -1: learnt. Returns a code."""
+    """Learn from the short ids that surely lead on from a configuration, until every id is proved
+    live there. Unless `back`, first look for the configuration nearest to acceptance that an id of
+    one byte leads to and where not every id is proved live: if there is one, nearer[0] is set to
+    it, and nothing is learnt; else nearer[0] is -1. Returns a code."""
     cdef int64_t key = work.configs[c].key, q0, a0, H0, best, nearest = -1, first, n, i, t, child, s
     cdef int64_t away
     cdef int turn, side
@@ -211,8 +212,8 @@ cdef int64_t learn_at_once(
 
 
 cdef int64_t learn_ahead(int64_t c, Work work, Room room) noexcept nogil:
-    """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
-    `[a-z]{500}` each is known by the next. Returns a code."""
+    """`learn_at_once` for the configurations on a way to acceptance, the last one first: in
+    `[a-z]{500}` each is settled by the next one. Returns a code."""
     cdef int64_t n = 1, code, nearest = -1
     room.frames[0].c, room.frames[0].phases = c, 0
     while n > 0:
@@ -233,8 +234,8 @@ cdef int64_t learn_ahead(int64_t c, Work work, Room room) noexcept nogil:
 
 
 cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogil:
-    """Is every id that BPE makes live at a configuration? Returns a code; NEED_SEARCH: the pair in
-    room.open is to be searched."""
+    """Is every id that BPE makes live at a configuration? Returns a code; for NEED_SEARCH the pair
+    in room.open is to be searched."""
     cdef int64_t code, row, token, pair
     live[0] = False
     if work.configs[c].status == 0:
@@ -262,8 +263,8 @@ cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogi
 
 
 def live_at(region, sets, Work work, Room room):
-    """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
-    of the text automaton? Returns (code, is it so)."""
+    """(code, whether every id is live at all states of a region (int64) with each of some sets
+    (int64), in state 0 of the text automaton)."""
     cdef const int64_t* states = longs(region)
     cdef const int64_t* given = longs(sets)
     cdef int64_t n = len(region), m = len(sets), code

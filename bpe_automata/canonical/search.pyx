@@ -4,14 +4,15 @@
 
 An id r that leads to a configuration c is live there if some id n may come next that leads to an
 ALIVE configuration, or is live where it leads: reachability in a graph of pairs (c, r). A search
-goes depth first, towards acceptance. Where it succeeds, n may come after many other last ids too:
+goes depth first, towards acceptance. If it succeeds, n may come after many other last ids too:
 
-    config.open    of c, the ids that are not known to be live there: all but those that may come
-                before some n that leads on. A few n nearly always leave nothing, and then c is
-                never asked again.
+    config.open    of c, the ids that are not proved live there: all but those that may come before
+                   some n that leads on. Nearly always a few n prove every id live, and c is never
+                   searched again.
 
-Where it fails, no pair that it visited is live, and that is kept. (So `far`, by which options are
-put into phases, must not change while a search runs; and one thread at a time may search.)
+If it fails, no pair that it visited is live, and all of them are cached as dead. (So `far`, by
+which options are put into phases, must not change during a search, and only one thread at a time
+may search.)
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -41,7 +42,7 @@ cdef enum:
 cdef bint lives_on(
     int64_t q, int64_t kind, const uint64_t* within, int boundary, Work work
 ) noexcept nogil:
-    """May a boundary come, or the text end, after one of some hypotheses inside a character, which
+    """May a boundary come, or the text end, after one of some hypotheses inside a character that
     ends with a coarse atom in state q? boundary: is there one before the character?"""
     cdef int64_t w, h, v, n = work.n_words
     cdef uint64_t left
@@ -63,8 +64,8 @@ cdef bint lives_on(
 
 
 cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexcept nogil:
-    """A token that completes the character begun at a configuration, that may follow an id, and
-    behind which a boundary may come or the text end: it shows that the id is live. -1 if there is
+    """A token that completes the character begun at a configuration, may follow an id, and after
+    which a boundary may come or the text end: it proves that the id is live. -1 if there is
     none."""
     cdef int64_t key = work.configs[c].key, q0, a0, H, row, k, t, i, inside, q, atom, entry, a, kind
     cdef int64_t before, calls, last, size
@@ -72,7 +73,7 @@ cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexce
     row = work.utf8_row[H]
     last = work.n_fragments if row != 0 else -1
     for k in range(-1, last):
-        t = work.fragments[k] if k >= 0 else work.hints[row]  # what did so last time
+        t = work.fragments[k] if k >= 0 else work.hints[row]  # the token found last time
         if t < 0:
             continue
         inside, q, atom = row, q0, -1
@@ -111,7 +112,7 @@ cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexce
 
 
 cdef int64_t length(int64_t token, Work work) noexcept nogil:
-    """Bytes of an id; of the longest added token where it is one."""
+    """The bytes of an id; those of the longest added token if there is no id."""
     cdef int64_t longest = 0, k
     if token >= 0:
         return work.trie.start[token + 1] - work.trie.start[token]
@@ -130,10 +131,10 @@ cdef Look candidates(
     int64_t c, int64_t token, int64_t low, int64_t high, bint nearer, int64_t top, Work work,
     Room room,
 ) noexcept nogil:
-    """Look at the ids of low < bytes <= high that may come at a configuration after an id (of low =
-    0, at added tokens too) until one surely leads on. The others, of which it is not yet asked
-    whether they may come after the id, are listed from room.options[top] on, only those that lead
-    nearer to acceptance (`nearer`) or only those that do not."""
+    """Look at the ids of low < bytes <= high that may come at a configuration after an id (for low
+    = 0, also at added tokens) until one surely leads on. The others are listed from
+    room.options[top] on: only those that lead nearer to acceptance (`nearer`), or only those that
+    do not. Whether they may come after the id is not tested yet."""
     cdef Look look
     cdef int64_t key = work.configs[c].key, q0, a0, H0, row0, before, n, m = 0, total, i, t, child
     cdef int64_t s, far
@@ -191,8 +192,8 @@ cdef Look candidates(
 
 
 cdef int visit(int64_t pair, Work work) noexcept nogil:
-    """Note that a pair is visited by this search. 1: it was before, or is known to be dead; -1:
-    there is no room."""
+    """Note that this search visits a pair. Returns 1 if it did before, or the pair is proved dead;
+    -1 if there is no room; else 0."""
     cdef int64_t mask = work.most_seen - 1, at = spread(pair) & mask, n = work.n_visited
     if is_dead(pair, work):
         return 1
@@ -213,9 +214,9 @@ cdef void fail(int64_t pair, Work work) noexcept nogil:
 
 
 def search_each(pairs, int64_t calls, Work work, Room room):
-    """Find whether ids are live at configurations: `pair_of` each, int64, sorted. calls: at most so
-    many of `candidates` for each id of a slice (0: `work.quota` for all); a configuration for which
-    they are not enough is noted as LATER. Returns (code, True)."""
+    """Find whether ids are live at configurations: `pair_of` each, int64, sorted. calls: for an id
+    of a slice, at most so many calls of `candidates` (0: `work.quota` for all); a configuration for
+    which they are not enough gets the status LATER. Returns (code, True)."""
     cdef const int64_t* open_ = longs(pairs)
     cdef int64_t n = len(pairs), code
     with nogil:
@@ -231,7 +232,7 @@ cdef int64_t search_all(
         c, token = open_[i] >> 20, (open_[i] & 0xFFFFF) - 1
         if work.configs[c].status == LATER or is_live(token, c, work) or is_dead(open_[i], work):
             continue
-        # What is not live by now is dead: see `settle`.
+        # An id that is not proved live by now is dead: see `settle`.
         if c == settled and 2 * work.n_failed < work.most_failed:
             fail(open_[i], work)
             continue
@@ -254,10 +255,10 @@ cdef int64_t search_all(
 
 
 cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
-    """Learn all ids that lead on from a configuration where one id is known to be dead: none leads
-    on with a boundary before it, as that would make every id live. Each id that is not known to be
-    live afterwards is dead. False if it is not known of some id whether it leads on. (What follows
-    its set is known, as a search has ended there.)"""
+    """Learn all ids that lead on from a configuration where one id is proved dead: none leads on
+    with a boundary before it, as that would make every id live. An id that is not proved live
+    afterwards is dead. Returns False if it is not settled for some id whether it leads on. (The
+    successors of the set are cached, as a search has ended there.)"""
     cdef int64_t key = work.configs[c].key, q0, a0, H0, before = room.wanted.calls, n, i, t, child
     cdef int64_t s
     q0, a0, H0 = q_of(key), a_of(key), H_of(key)
@@ -278,9 +279,9 @@ cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
 
 
 cdef int64_t search(int64_t root, int64_t token, Work work, Room room) noexcept nogil:
-    """Find whether an id is live at a configuration, by its number: then `is_live` says so. First
-    along ids that lead nearer to acceptance alone, then along all. Returns a code: where it is not
-    DONE, the same is to be asked again with what is needed."""
+    """Find whether an id is live at a configuration, given by its number; `is_live` then says so.
+    The search goes first along ids that lead nearer to acceptance, then along all. Returns a code:
+    if it is not DONE, call again with what is needed."""
     cdef Look look
     cdef Frame* frame
     cdef Option option

@@ -1,5 +1,5 @@
-"""The hypothesis sets of a tokenizer, interned, and where token classes lead from them. See
-`hypotheses` for what they are, and `hypotheses.SetArrays` for what the arrays hold."""
+"""The interned hypothesis sets of a tokenizer, and where token classes lead from them. See
+`hypotheses` for what the sets are, and `hypotheses.SetArrays` for what the arrays hold."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Arrays = tuple[np.ndarray, ...]
 MOST_SETS = 1 << 24  # keys of configurations have room for so many
 _LONGEST = 4  # bytes of a character
 _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
-_UNION = 256  # bytes that a remembered union takes
-_ROOM, _ROWS = 1 << 12, 64  # of sets and of known ones, at first
+_UNION = 256  # bytes that a cached union takes
+_ROOM, _ROWS = 1 << 12, 64  # at first, for sets and for sets with cached successors
 
 
 def words(bits: np.ndarray) -> np.ndarray:
-    """Packed into uint64 along the last axis, the lowest bit first."""
+    """The bits packed into uint64 along the last axis, the lowest bit first."""
     size = -(-bits.shape[-1] // 64) * 64
     wide = np.zeros((*bits.shape[:-1], size), np.bool_)
     wide[..., : bits.shape[-1]] = bits
@@ -37,8 +37,8 @@ def words(bits: np.ndarray) -> np.ndarray:
 
 
 class HypothesisSets:
-    """The interned sets and, found when first asked for, how token classes act on them. For any
-    number of threads: what is known is read without the lock."""
+    """The interned sets, and how token classes act on them, which is found when first needed. Any
+    number of threads may use it: what is cached is read without the lock."""
 
     def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePretokens) -> None:
         self.lock = Lock()
@@ -50,7 +50,7 @@ class HypothesisSets:
         self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
         self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
         self._n_rows, self._room = 0, _ROOM
-        self._show(self._with_room(), self._with_rows(_ROWS), np.full(self._room, -1, np.int32))
+        self._publish(self._with_room(), self._with_rows(_ROWS), np.full(self._room, -1, np.int32))
         layer = np.zeros(self.follow.shape[-1], np.uint64)
         layer[0] = 1
         self._number(0, {2 * (OFF + 2): layer})
@@ -59,7 +59,7 @@ class HypothesisSets:
         return untouched(((n, 2, len(self._classes)), np.int32))
 
     def _with_room(self) -> tuple[Arrays, Arrays, Arrays]:
-        """(described, told, found) for twice as many layers as `_room` says of sets."""
+        """(described, told, found) for `_room` sets and twice as many layers."""
         n, n_words = min(self._room, MOST_SETS), self.follow.shape[-1]
         bits = (n, 4, n_words), np.uint64
         described = (n, np.int32), (n + 1, np.int64), (2 * self._room, np.int32)
@@ -68,10 +68,10 @@ class HypothesisSets:
         slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         return tuple(made[:4]), tuple(made[4:6]), (slots, made[6], np.zeros(1, np.int64))
 
-    def _show(
+    def _publish(
         self, made: tuple[Arrays, Arrays, Arrays], rows: list[np.ndarray], at: np.ndarray
     ) -> None:
-        """Let these be the arrays: all of them or, if a signal comes between, none."""
+        """Make these the arrays that are read: all of them or, if a signal interrupts it, none."""
         described, told, found = made
         sets = SetArrays(*made, self._readable)
         arrays = told[0], described[0], at, *rows
@@ -79,7 +79,7 @@ class HypothesisSets:
         self._at, self._ends, self._sets, self._arrays = at, told[1], sets, arrays
 
     def _grow(self) -> None:
-        """Give room for more sets. Raises BudgetExceededError over MOST_SETS."""
+        """Make room for more sets. Raises BudgetExceededError over MOST_SETS."""
         check()
         described, told, found = self._described, self._told, self._found
         n = int(found[2][0])
@@ -97,10 +97,10 @@ class HypothesisSets:
             slots[at] = k
         at = np.full(len(hashes), -1, np.int32)
         at[:n] = self._at[:n]
-        self._show(made, self._rows, at)
+        self._publish(made, self._rows, at)
 
     def current(self) -> Arrays:
-        """What `Work.know_sets` takes; the same tuple until it grows."""
+        """The arguments of `Work.know_sets`: the same tuple until the arrays grow."""
         return self._arrays
 
     @locked
@@ -113,7 +113,7 @@ class HypothesisSets:
             more = self._with_rows(2 * k)
             for old, new in zip(self._rows, more, strict=True):
                 new[:k] = old
-            self._show((self._described, self._told, self._found), more, self._at.copy())
+            self._publish((self._described, self._told, self._found), more, self._at.copy())
         after, row = self._rows[0][k], self.utf8_row(number)
         _, start, code, _ = self._described
         wholes = (code[start[number] : start[number + 1]] >> 1) - 2
@@ -146,7 +146,7 @@ class HypothesisSets:
         return free, bound
 
     def union(self, one: int, other: int) -> int:
-        """The union of two sets (NO_SET is empty); both are about the same text."""
+        """The union of two sets after the same text (NO_SET is empty)."""
         if one == other or other == NO_SET:
             return one
         if one == NO_SET:
@@ -185,7 +185,7 @@ class HypothesisSets:
 
 
 def _entry(row: int, lead: bytes, utf8: np.ndarray) -> int:
-    """`entries` of `find_after`, of one lead."""
+    """One of the `entries` of `find_after`, for one lead."""
     if not lead or not row:
         return DEAD if lead or row else 0
     for byte in lead:
@@ -208,12 +208,12 @@ def _classes(actions: TokenActions, n: int) -> tuple[list[bytes], Arrays]:
 
 def _whole(actions: TokenActions, whole: WholePretokens) -> Arrays:
     """begun, stays int32 [classes]: where a class leads in the trie from its root, with a boundary
-    before it, and from where no child is of it, without one; complete bool [nodes]; child_start,
-    child_class, child int32: CSR of the children of nodes."""
+    before it, and, without one, from a node that has no child of this class; complete bool [nodes];
+    child_start, child_class, child int32: CSR of the children of nodes."""
     class_of = {c.own: number for number, c in enumerate(actions.classes) if c.own >= 0}
     begun, stays = np.full((2, len(actions.classes)), OFF, np.int32)
     for token in whole.tokens:
-        number = class_of.pop(token, 0)  # as a child such a token is nothing
+        number = class_of.pop(token, 0)  # such a token is no child in the trie
         begun[number], stays[number] = MUST_END, ILLEGAL
     start, edges = [0], list[tuple[int, int]]()
     for children in whole.children:
@@ -227,8 +227,8 @@ def _whole(actions: TokenActions, whole: WholePretokens) -> Arrays:
 
 
 def _completed(pipeline: Pipeline) -> np.ndarray:
-    """uint64 [rows, 2, words]: the hypotheses that a character can follow which is read as far as a
-    UTF-8 row, without and with a boundary before it."""
+    """uint64 [rows, 2, words]: for a character that is read as far as a UTF-8 row, the hypotheses
+    that it can follow, without and with a boundary before it."""
     utf8, follows = pipeline.alphabet.utf8, pipeline.boundaries.follow.any(axis=3)
     atoms = np.zeros((len(utf8), follows.shape[2]), np.bool_)
     rows, data = np.nonzero(utf8 < DEAD)

@@ -1,12 +1,13 @@
-"""Slices of the vocabulary. In a wide state (a string, a line, a counted class) hundreds of bytes
-do alike. Tokens of at most L bytes, each in K (or beyond ASCII, where all of that stays there too),
-are read there as a loop over K reads them. Which of them may come depends for most on the
-hypotheses H and the text state a alone (see `status`), and is remembered for a tokenizer, K, L, a
-and H; for the others, `Taken.later`, also on what is live nearby. Tokens behind which the text
-state is not harmless are in no slice. All tokens outside a slice are read in a trie of their own.
+"""Slices of the vocabulary. A wide state (in a string, a line, a counted class) reads hundreds of
+bytes alike, a set K (and perhaps all characters beyond ASCII). Tokens of at most L of these bytes
+are read there as a loop over K reads them: they are the *slice* of K and L. Which of them may come
+depends for most tokens only on the hypotheses H and the text state a (see `status`), and is cached
+by tokenizer, K, L, a and H. For the others, `Taken.later`, it also depends on what is live nearby.
+Tokens after which the text state is not harmless are in no slice. All tokens outside a slice are
+read in a trie of their own.
 
-Tokens are looked at by groups (see `groups`). Of those that end inside a character it is asked
-which characters that can become, and whether acceptance can be reached behind one of these."""
+Tokens are read by groups (see `groups`). If they end inside a character, one of the characters that
+this can become must have a way to acceptance after it."""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ _CHARACTER = 3  # bytes of tokens that end one, at most
 
 class Taken(NamedTuple):
     """surely: packed int32 [2, words], the tokens of a slice that may come, with and without a
-    boundary before them; few: int32, those that are to be read one by one; perhaps: as `surely`,
-    with those that may come if every id is live at all states nearby with the sets `needs` (int64);
-    later: int32, these tokens; singly: these and `few`, where they are so few that they are rather
-    read one by one than looked at everywhere nearby, or `later` is empty."""
+    boundary before them; few: int32, those that are to be read one by one; perhaps: `surely` and
+    the tokens that may come if every id is live at all states nearby with the sets `needs` (int64);
+    later: int32, these tokens; singly: `later` and `few`, if `later` is empty or both are so few
+    that reading them one by one is cheaper than testing all states nearby; else None."""
 
     surely: np.ndarray
     few: np.ndarray
@@ -55,8 +56,8 @@ def _taken(
 
 
 class Slice:
-    """ids: int32, the tokens of the slice; rest: the trie of all others. The product of the loop is
-    its own: nobody else takes that one's lock."""
+    """ids: int32, the tokens of the slice; rest: the trie of all others. A slice has a product of
+    its loop for itself, so nothing else takes the lock of that product."""
 
     def __init__(self, tables: Tables, K: np.ndarray, wide: bool, length: int) -> None:
         """K: bool [128]; wide: also all characters beyond ASCII."""
@@ -72,8 +73,8 @@ class Slice:
         self._loop: Any = None  # its product
 
     def is_worth_it(self) -> bool:
-        """Asked for each new mask: would reading the tokens of the slice, each time so far, have
-        cost about as much as to make what is known of it?"""
+        """Would reading the tokens of the slice, at every call so far, have cost about as much as
+        building the slice? To be called once for each new mask."""
         self._asked += 1
         return self._asked * len(self.ids) >= _WORTH * self._tables.n_ids
 
@@ -91,21 +92,21 @@ class Slice:
 
     @property
     def detour(self) -> int:
-        """As of a product. (What is known of a loop that is a slice of no others.)"""
+        """See `Product.detour`: that of the loop, which has no slices itself."""
         return max(_CHARACTER, self._loop.own_detour) if self._loop else 0
 
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
-        """What is known of the tokens of the slice at (a, H); None where too many are to be read
-        one by one. product: makes that of the loop."""
+        """The tokens of the slice that may come at (a, H); None if too many are to be read one by
+        one. product: makes the product of the loop."""
         key = (a, H) if len(self._read_otherwise(a)) else (0, H)
         found = self._rows.get(key)
         return found[0] if found is not None else self._new(*key, product)
 
     @locked
     def _new(self, a: int, H: int, product: MakeProduct) -> Taken | None:
-        known = self._rows.get((a, H))  # by another thread meanwhile
-        if known is not None:
-            return known[0]
+        cached_row = self._rows.get((a, H))  # made by another thread meanwhile
+        if cached_row is not None:
+            return cached_row[0]
         found = self._surely(H, product) if a == 0 else self.taken(0, H, product)
         odd = self._read_otherwise(a)
         if found is not None and len(odd):
@@ -133,7 +134,7 @@ class Slice:
         side, ids = np.nonzero(_of_tokens((c >= 0) & ~surely, of))
         found = loop.settled(ids, c[side, of[ids]], _EACH if surely.any() else 0)
         bits[side[found == 1], ids[found == 1]] = True
-        known = perhaps = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
+        proved = perhaps = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
         side, ids = side[found != 1], ids[found != 1]
         whole = tail[of[ids]] == 0
         later, needs = ids[whole], np.unique(sets[side[whole], of[ids[whole]]]).astype(np.int64)
@@ -141,12 +142,13 @@ class Slice:
             bits[side[whole], later] = True
             perhaps = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
         unsure = self._not_dead(H, side[~whole], ids[~whole], product)
-        return _taken(known, unsure, perhaps, np.unique(later), needs)
+        return _taken(proved, unsure, perhaps, np.unique(later), needs)
 
     def _not_dead(
         self, H: int, side: np.ndarray, ids: np.ndarray, product: MakeProduct
     ) -> np.ndarray:
-        """int32: of tokens that end inside a character those that some text may have there."""
+        """int32: those of some tokens, which end inside a character, that are not proved dead in
+        the product with all texts."""
         tables = self._tables
         if not len(ids):
             return _NONE
@@ -163,8 +165,8 @@ class Slice:
     @cached
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """of: int32 [n_ids, rounded up], the number of each token's group among those of the slice,
-        of the others as many as there are; rows int32 [groups, 4], as in `read_tokens`; tail int32
-        [groups], ended bool [groups, kinds], see `Groups`."""
+        for all others the number of these groups; rows int32 [groups, 4], as in `read_tokens`; tail
+        int32 [groups], ended bool [groups, kinds], see `Groups`."""
         groups, n = self._tables.groups, ((self._tables.n_ids + 31) >> 5) * 32
         some = np.zeros(len(groups.tail) + 1, np.int32)
         some[groups.of[self.ids]] = 1
@@ -180,7 +182,7 @@ class Slice:
         return of, rows, tail, groups.ended[here]
 
     def _read_otherwise(self, a: int) -> np.ndarray:
-        """The tokens of the slice that a text state may read otherwise than state 0 does."""
+        """The tokens of the slice that a text state may read in another way than state 0 does."""
         found = self._odd.get(a)
         if found is None:
             next_, first = self._tables.text[1], self._tables.by_id[self.ids, 2]
@@ -206,5 +208,5 @@ def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
 
 
 def _of_tokens(groups: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """bool [..., n]: what is said of their groups, bool [..., groups], of tokens."""
+    """bool [..., n]: for each token the value of its group, bool [..., groups]; False outside."""
     return np.take(np.append(groups, np.zeros_like(groups[..., :1]), axis=-1), of, axis=-1)

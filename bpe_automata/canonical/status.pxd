@@ -41,12 +41,12 @@ cdef inline int64_t pair_of(int64_t c, int64_t token) noexcept nogil:
 
 
 cdef inline bint is_dead(int64_t pair, Work work) noexcept nogil:
-    """Is it known that the id is not live at the configuration?"""
+    """Is the id proved not to be live at the configuration?"""
     return work.failed[slot_of(work.failed, work.most_failed, pair)] == pair
 
 
 cdef inline bint is_live(int64_t token, int64_t c, Work work) noexcept nogil:
-    """Is it known that an id is live at a configuration?"""
+    """Is an id proved live at a configuration?"""
     cdef int64_t row = work.configs[c].open, at
     if row == EVERY_ID:
         return True
@@ -60,7 +60,7 @@ cdef inline bint is_live(int64_t token, int64_t c, Work work) noexcept nogil:
 
 cdef inline const int32_t* sets_after(int64_t H, int side, Work work) noexcept nogil:
     """The set after each token class, with a boundary before the token (side 0) or without one.
-    What follows H must be known."""
+    The successors of H must be cached."""
     return work.after + (2 * <int64_t>work.at[H] + side) * work.n_classes
 
 
@@ -70,7 +70,7 @@ cdef inline const uint64_t* members(int64_t H, int64_t which, Work work) noexcep
 
 
 cdef inline void need_set(int64_t H, Room room) noexcept nogil:
-    """Note that what follows a set is needed."""
+    """Note that the successors of a set are needed."""
     cdef int64_t k
     for k in range(room.n_needed):
         if room.needed[k] == H:

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Configurations, numbered as they are visited, and what is known of them. Can a text go on from
-one? Two ANDs of bits say so, nearly always.
+"""Configurations, numbered as they are visited, and their statuses. Can a text go on to acceptance
+from one? Two ANDs of bits nearly always decide:
 
 B(q)    hypotheses after which a boundary and an ASCII character surely lead to acceptance, whatever
         the ids (perhaps not all such)
 ALIVE   the text may end, or a hypothesis after which a boundary may come is in B(q)
 DEAD    no character can follow: see U1 and U0 of `look_ahead`
-PARTLY  neither is told; `search` settles it, exactly
+PARTLY  neither is proved; `search` settles it, exactly
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -34,8 +34,8 @@ cdef int64_t configuration(int64_t key, Work work) noexcept nogil:
 cdef bint number_all(
     const Read* found, int64_t n, const int32_t* after, Work work, int64_t* numbers
 ) noexcept nogil:
-    """The configurations that n tokens lead to, in `numbers`, -1 where there is none. A text begins
-    anew behind a token of class -1. after: the set after each class. Is there room for all?"""
+    """Write to `numbers` the configurations that n tokens lead to, -1 for none. After a token of
+    class -1 a text begins anew. after: the set after each class. Returns False for want of room."""
     cdef int64_t i, H, key, last = -1, c = -1
     for i in range(n):
         H = after[found[i].klass] if found[i].klass >= 0 else BEGINNING
@@ -55,8 +55,9 @@ cdef bint number_all(
 cdef void learn(
     int64_t c, int64_t n, bint free, int64_t detour, Work work, uint64_t* other
 ) noexcept nogil:
-    """Note that an id leads on from a configuration; free: with a boundary before it. detour: bytes
-    from there until acceptance can be reached whatever the last id was, those of the id too."""
+    """Note that an id leads on from a configuration; free: with a boundary before it. detour: how
+    many bytes, with those of the id, lead from there to a configuration from which acceptance can
+    be reached whatever the last id was."""
     cdef uint64_t* row
     cdef uint64_t left = 0
     cdef int64_t w, open_ = work.configs[c].open
@@ -83,12 +84,12 @@ cdef void learn(
 
 
 cdef bint leads_home(int64_t q, Base base) noexcept nogil:
-    """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
-    alone, so perhaps one is overlooked.)"""
+    """Is a state good: does some text of steady atoms lead to acceptance? (Only shortest texts are
+    tried, so a good state may be missed.)"""
     cdef int64_t state, inside, entry, after
     cdef int turn, byte
     cdef bint found = False, moved
-    if base.n_behind > 0 or base.n_far == 0 or base.good[q] != 0:  # a linked one tells beforehand
+    if base.n_behind > 0 or base.n_far == 0 or base.good[q] != 0:  # linked: settled beforehand
         return base.good[q] == 1
     for turn in range(2):  # the second one notes what the first one found
         state, inside, moved = q, 0, True
@@ -162,7 +163,8 @@ cdef void look_ahead(int64_t q, Base base, Wanted wanted) noexcept nogil:
 
 
 cdef int64_t status_within(int64_t q, int64_t a, int64_t H, Work work) noexcept nogil:
-    """Of a text state that is not harmless: ALIVE if one ASCII character shows it."""
+    """The status at a text state that is not harmless: ALIVE if one ASCII character proves it, else
+    PARTLY."""
     cdef int64_t byte, entry, after, q2, kind
     cdef const uint64_t* bits = members(H, BREAKS, work)
     cdef bint goes_on, may_end
@@ -187,8 +189,8 @@ cdef int64_t status_within(int64_t q, int64_t a, int64_t H, Work work) noexcept 
 
 
 cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) noexcept nogil:
-    """Find the statuses of n configurations (-1: none) that are not known yet, and keep them; those
-    for which steps are wanted stay 0."""
+    """Find the statuses of n configurations (-1: none) that have none yet. Those for which steps
+    are wanted stay 0."""
     cdef int64_t i, c, q, a, H, key, before, calls
     cdef int64_t m = work.n_words
     cdef const uint64_t* breaks

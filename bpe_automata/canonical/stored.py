@@ -1,12 +1,11 @@
 """The disk cache of what is computed from a tokenizer: a file of arrays for each kind of value.
 
-The key is the kind, the tokenizer's own fingerprint, the libraries that answer for it, and
-`ALGORITHM`. The file also has a stamp, the digest of this package's own sources: an entry that
-other code has made is silently made again. A damaged entry is made again too, with a
-`CorruptCacheWarning`.
+The key is the kind, the tokenizer's own fingerprint, the libraries that the value depends on, and
+`ALGORITHM`. The file also has a stamp, the digest of this package's own sources: an entry of other
+sources is silently made again. A damaged entry is made again too, with a `CorruptCacheWarning`.
 
-Values are frozen dataclasses and named tuples of arrays, of such values, and of plain things
-(numbers, bytes, tuples of them). Arrays are stored as they are, what is plain as JSON. Nothing is
+Values are frozen dataclasses and named tuples of arrays, of such values, and of plain values
+(numbers, bytes, tuples of them). Arrays are stored as they are, plain values as JSON. Nothing is
 pickled: the types come from the annotations, not from the file.
 """
 
@@ -41,11 +40,11 @@ _PLAIN = "plain"
 
 
 def cached(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
-    """What `build` returns, a value of type `kind`: out of the cache if it is there. Warns of a
-    damaged file with a CorruptCacheWarning.
+    """The value of `build`, of type `kind`, from the cache if it is there. Warns of a damaged file
+    with a CorruptCacheWarning.
 
-    Two processes may do so at once; both build, and the file is whole at any time. Where the cache
-    cannot be written nothing is kept.
+    Two processes may do so at once; both build, and the file is whole at any time. If the cache
+    cannot be written, nothing is stored.
     """
     if tokenizer.n_ids < FEWEST_IDS or cache_is_off():
         return build()
@@ -58,7 +57,7 @@ def cached(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
 
 
 def cache_key(kind: type[Any], tokenizer: Tokenizer) -> str:
-    """Equal for two tokenizers only if their values of a kind are."""
+    """The key of a value. It is equal for two tokenizers only if their values are."""
     libraries = {rule.library for rule in tokenizer.description.normalizers}
     engine = tokenizer.backend.engine.name
     parts = (tokenizer.fingerprint, tokenizer.backend.name, engine, *sorted(libraries))
@@ -66,13 +65,13 @@ def cache_key(kind: type[Any], tokenizer: Tokenizer) -> str:
 
 
 def cache_path(kind: type[Any], tokenizer: Tokenizer) -> Path:
-    """The file that keeps the value of a kind of a tokenizer."""
+    """The file of a tokenizer's value of a kind."""
     return arrays_path(_FOLDER, cache_key(kind, tokenizer))
 
 
 def _stamp() -> str:
-    """Digest of the sources that make what is stored (where sources are not shipped, `ALGORITHM`
-    alone must tell)."""
+    """Digest of the sources that make the values. (If sources are not shipped, only `ALGORITHM`
+    tells versions from one another.)"""
     return " ".join(map(digest_of_sources, _MADE_BY))
 
 
@@ -104,7 +103,7 @@ def _flatten(
 
 
 def _plain(value: Any) -> Any:
-    """Numbers stay, bytes become hexadecimal, everything with parts a list of them."""
+    """A value for JSON: numbers stay, bytes become hexadecimal, anything with parts a list."""
     kind: Any = type(value)
     if fields := _fields(kind):
         return [_plain(getattr(value, field)) for field, _ in fields]
@@ -133,8 +132,8 @@ def _path(name: str, field: object) -> str:
 
 
 def restored(kind: type[T], arrays: dict[str, np.ndarray]) -> T:
-    """The value of type `kind` that `flattened` made the arrays of. Raises KeyError and other
-    errors where they are other arrays."""
+    """The value of type `kind` of which `flattened` made the arrays. Raises KeyError and other
+    errors for other arrays."""
     value: T = _restore(kind, "", arrays, json.loads(arrays[_PLAIN].tobytes()))
     return value
 

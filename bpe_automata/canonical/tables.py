@@ -1,4 +1,4 @@
-"""What the kernels need to know of a tokenizer, whatever the language."""
+"""The tables of a tokenizer that kernels use, whatever the language."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Arrays = tuple[Any, ...]
 _MOST_SUBSETS = 1000
-# What keys of configurations and pairs have room for; of sets there are `sets.MOST_SETS` at most.
+# The limits of the keys of configurations and pairs. (For sets it is `sets.MOST_SETS`.)
 MOST_TEXTS, MOST_STATES, MOST_IDS = 1 << 16, 1 << 23, (1 << 20) - 2
 
 
@@ -41,8 +41,8 @@ def fixed(*arrays: np.ndarray) -> Arrays:
 
 
 def universal(boundaries: Boundaries) -> np.ndarray:
-    """bool [n]: the hypotheses from which every text can be read to its end; False too where the
-    subset construction that tells so would be long."""
+    """bool [n]: the hypotheses from which every text can be read to its end; False also if the
+    subset construction that proves it would be long."""
     n = boundaries.n
     follow = boundaries.follow[0] | boundaries.follow[1]
     after = [[sum(1 << int(to) for to in np.flatnonzero(row)) for row in rows] for rows in follow]
@@ -88,19 +88,19 @@ def steady_atoms(text: TextAutomaton, harmless: np.ndarray) -> np.ndarray:
 
 
 def kinds_of_rows(utf8: np.ndarray) -> np.ndarray:
-    """int32 [rows]: the UTF-8 rows by which bytes may follow, whatever the characters."""
+    """int32 [rows]: a number for each UTF-8 row, equal for rows after which the same bytes may
+    follow, whatever the characters."""
     kinds = np.zeros(len(utf8), np.int32)
     for _ in range(4):
-        shown = np.where(utf8 < 0, np.maximum(utf8, -2), kinds[np.maximum(utf8, 0)])
+        coarse = np.where(utf8 < 0, np.maximum(utf8, -2), kinds[np.maximum(utf8, 0)])
         numbers: dict[bytes, int] = {}  # a tenth of the time of `np.unique`
-        rows = (numbers.setdefault(row.tobytes(), len(numbers)) for row in shown)
-        kinds = np.fromiter(rows, np.int32, len(shown))
+        rows = (numbers.setdefault(row.tobytes(), len(numbers)) for row in coarse)
+        kinds = np.fromiter(rows, np.int32, len(coarse))
     return kinds
 
 
 def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
-    """int32: the tokens that are nothing but the last bytes of a character, and are told apart from
-    no others."""
+    """int32: the tokens of only the last bytes of a character that have no class of their own."""
     classes, derivation = canonical.actions.classes, canonical.derivation
     pure = [c.element == INSIDE and c.lead != b"" and not c.tail and c.own < 0 for c in classes]
     found = np.array(pure)[canonical.actions.of_token] & derivation.reachable
@@ -122,9 +122,9 @@ NO_ADDED = fixed(_NOTHING, _NOTHING, _NOTHING, _NONE_AFTER, *_NO_TEXTS)
 
 
 class Tables(Immutable):
-    """What a reader needs to know of a tokenizer; see `arrays.Base` for what the tuples hold.
-    by_id: int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see
-    `kinds_of_rows`; any_text: its product with all texts, where it was needed."""
+    """The tables of a tokenizer for a `Reader`; see `arrays.Base` for what the tuples hold. by_id:
+    int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see `kinds_of_rows`;
+    any_text: the tokenizer's product with all texts, once it was needed."""
 
     n_ids: int
     deepest: int
@@ -143,7 +143,7 @@ class Tables(Immutable):
 
 
 class TokenizerTables(Tables):
-    """Of a canonical automaton."""
+    """The tables of a canonical automaton."""
 
     def __init__(self, canonical: CanonicalAutomaton) -> None:
         pipeline, trie, nodes = canonical.pipeline, canonical.trie, canonical.nodes
@@ -190,14 +190,15 @@ class TokenizerTables(Tables):
         return stored.cached(Groups, self.canonical.tokenizer, lambda: grouped(self))
 
     def reads_tags(self, tags: Iterable[bytes], added: Arrays = NO_ADDED) -> bool:
-        """Does every rest of each of some texts lead from all harmless states to harmless ones? Of
-        a text that is one of the added tokens (see `added_arrays`) its token may do so."""
+        """Does every suffix of each tag, a text, lead from all harmless states to harmless ones? If
+        a tag is one of the added tokens (see `added_arrays`), the whole may be read as that token.
+        """
         utf8, after, told = self.text
         quiet = told[:, HARMLESS].astype(np.bool_)
         _, _, row_of, behind, texts, data = added
         cut = {data[begin:end].tobytes(): k for k, (i, begin, end) in enumerate(texts) if i >= 0}
         for tag in tags:
-            row, ends = 0, list[np.ndarray]()  # of each rest that began so far, where it leads
+            row, ends = 0, list[np.ndarray]()  # for each suffix that has begun, where it leads
             there = behind[row_of[quiet], cut[tag]] if tag in cut else np.full(1, -1)
             is_cut = bool((there >= 0).all() and quiet[there].all())
             for at, byte in enumerate(tag):
@@ -216,7 +217,7 @@ class TokenizerTables(Tables):
         return True
 
     def sliceable(self) -> np.ndarray:
-        """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""
+        """bool [n_ids]: the tokens after which the text automaton is in a harmless state."""
         after = self.by_id[:, 1]
         found: np.ndarray = (after >= 0) & self.text[2][after, HARMLESS]
         return found
@@ -237,7 +238,7 @@ _MOST_ROOMS = 4
 
 
 class Rooms(threading.local):
-    """Room for kernels, of each thread: that of the tokenizers that it used last."""
+    """Room for kernels. Each thread caches that of the tokenizers that it used last."""
 
     def __init__(self) -> None:
         self._sizes = [1 << 14, 256]  # options and frames of a search

@@ -1,4 +1,4 @@
-"""What each token does to the boundary hypotheses: tokens that act alike form one class.
+"""The action of each token on the boundary hypotheses. Tokens that act alike form one class.
 
 A token is a leading fragment of a character, some whole characters, and a trailing fragment. No
 boundary lies inside a token, so its whole characters act on hypotheses as a relation: the product
@@ -25,14 +25,14 @@ from bpe_automata.tokenizer.pipeline import Pipeline
 BROKEN = -1
 _MOST_LEADING = 3  # continuation bytes of a character
 JOINT, INSIDE = 0, 1
-"""The two elements that words start from: at a joint, or inside a character's run."""
+"""The elements that words start from: at the token's beginning, or after its leading fragment."""
 
 
 @dataclass(frozen=True)
 class TokenClass:
     """lead: the bytes that complete a character begun before; element: number of the relation;
-    tail: UTF-8 row at the end (0: at a character's end); own: the token's id when it must be told
-    apart from all others, else -1."""
+    tail: UTF-8 row at the end (0: at a character's end); own: the token's id if it needs a class of
+    its own, else -1."""
 
     lead: bytes
     element: int
@@ -131,8 +131,8 @@ def _spelled(
 
 
 def _packed(keys: np.ndarray) -> np.ndarray:
-    """Rows of small non-negative integers (after adding 1) as one int64 each, without collision.
-    Raises BudgetExceededError where that is too narrow."""
+    """Rows of small integers from -1 on as one int64 each, without collision. Raises
+    BudgetExceededError if 64 bits are too few."""
     code = np.zeros(len(keys), dtype=np.int64)
     widths = [int(column.max(initial=0)) + 2 for column in keys.T]
     check_fits("token classes", prod(widths), 2**63 - 1, "more than are told apart")
@@ -151,7 +151,7 @@ class _Monoid:
         # Before any character: boundary or not is still open, so the first step is either.
         self.first = np.concatenate([follow[0], follow[1]]).transpose(1, 0, 2).copy()
         self.relations = [np.zeros((2 * n, n), dtype=bool), np.eye(n, dtype=bool)]
-        self.known: dict[bytes, int] = {}
+        self.numbers: dict[bytes, int] = {}
         self.table = np.full((64, n_atoms), -1, dtype=np.int32)
 
     def fold(self, current: np.ndarray, atom_start: np.ndarray, atoms: np.ndarray) -> np.ndarray:
@@ -175,20 +175,20 @@ class _Monoid:
         else:
             relation = (self.relations[element].astype(np.float32) @ self.steps[atom]) > 0
         key = relation.shape[0].to_bytes(4, "little") + np.packbits(relation).tobytes()
-        if key not in self.known:
-            self.known[key] = len(self.relations)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.relations)
             self.relations.append(relation)
             if len(self.relations) > len(self.table):
                 unknown = np.full_like(self.table, -1)
                 self.table = np.concatenate([self.table, unknown])
-        return self.known[key]
+        return self.numbers[key]
 
 
 # `ignore_merges`: a pretoken that is in the vocabulary becomes that token.
 #
 # That changes nothing for tokens that BPE makes anyway. A token x that no merge reaches is legal
 # only as a whole pretoken; and its BPE spelling, legal anywhere else, is illegal as one.
-# So every hypothesis follows where it is in a trie of those spellings since its pretoken began:
+# So every hypothesis has a position in the trie of those spellings, read since its pretoken began:
 #
 #     OFF        in none of them           MUST_END   x itself was read: the pretoken ends here
 #     k >= 0     at node k of the trie; at a spelling's end the pretoken must go on
@@ -232,7 +232,7 @@ class WholePretokens:
 
 
 def find_unmade(description: Description, derivation: Derivation) -> Unmade:
-    """Raises UnsupportedTokenizerError for a token that holds a symbol which is none itself."""
+    """The unmade tokens. Raises UnsupportedTokenizerError if a symbol of one is no token."""
     tokens = _unreachable(description, derivation) if description.ignore_merges else []
     spelled = [_spelling(description, derivation, token) for token in tokens]
     return Unmade(

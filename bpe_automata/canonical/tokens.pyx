@@ -50,8 +50,8 @@ cdef int64_t text_after(
 
 
 cdef bint reads_otherwise(int64_t a0, int64_t row0, int64_t first, Base base) noexcept nogil:
-    """May the text state be another than the one that is kept of a token, which holds from text
-    state 0 and UTF-8 row 0? first: the token's first atom."""
+    """May the text state after a token differ from its cached one, which holds from text state 0
+    and UTF-8 row 0? first: the token's first atom."""
     if row0 != 0:
         return True
     return a0 != 0 and (
@@ -74,9 +74,9 @@ cdef void read_nodes(
     int64_t node, int64_t end, int64_t a0, int64_t row0, int64_t low, int64_t high, Base base,
     Trie trie, Room room, int64_t* n_read, int64_t* n_stuck
 ) noexcept nogil:
-    """Read the nodes from one to another, not itself; room.path has the states above the first.
-    Tokens are added to room.found. A node that wants a step is added to the last rows of it, which
-    has two for each node, with the state above it; no node has a row of both kinds."""
+    """Read the nodes `node` .. `end` - 1; room.path has the states above the first. Tokens are
+    added to the front of room.found. A node that wants a step is added at its end, with the state
+    above it. There are two rows for each node, and no node has one of both kinds."""
     cdef int64_t n = n_read[0], last = room.n_found - 1 - n_stuck[0], q, a, t, size
     cdef int32_t* path = room.path
     cdef Read* found = room.found
@@ -113,7 +113,7 @@ def read_trie(
 ):
     """The tokens of a trie that can be read from (q, a) in a UTF-8 row: room.reads[:n]. Returns
     (n, how many of the last rows of room.reads are nodes that want a step). stuck: int32 [m, 4],
-    such rows; only what is behind them is read, unless there are none."""
+    such rows of an earlier call; if there are some, only their nodes and those below are read."""
     cdef const Read* nodes = <const Read*>ints(stuck)
     cdef int64_t i, node, m = len(stuck), n = 0, n_stuck = 0
     with nogil:
@@ -186,12 +186,12 @@ cdef int64_t added_steps(
     return n
 
 
-# ---------------------------------------------------------------- of slices
+# ---------------------------------------------------------------- for slices
 
 
 def without(Trie trie, gone):
-    """NODE [n]: the nodes of a trie without some tokens (bool [ids]), and without what led to these
-    alone."""
+    """NODE [n]: the nodes of a trie without some tokens (bool [ids]), and without the nodes that
+    led only to these."""
     cdef const uint8_t* is_gone = bytes_(gone)
     cdef int64_t i, n = trie.n, k = 0, d, t, top = 0
     kept, before = np.empty(n, NODE), np.empty(n + 1, np.int32)
@@ -221,8 +221,8 @@ def without(Trie trie, gone):
 
 
 def inside(use, int64_t length, may, Trie trie):
-    """bool [ids]: the tokens of at most so many bytes, all of which are in `use` (bool [256]).
-    may: bool [ids], those that come into question."""
+    """bool [ids]: those of the tokens `may` (bool [ids]) that have at most `length` bytes, all of
+    them in `use` (bool [256])."""
     answers = np.zeros(len(may), np.bool_)
     cdef uint8_t* found = bytes_out(answers)
     cdef const uint8_t* used = bytes_(use)
@@ -239,13 +239,13 @@ def inside(use, int64_t length, may, Trie trie):
     return answers
 
 
-# ---------------------------------------------------------------- of budgets of ids
+# ---------------------------------------------------------------- for limits on ids
 
 
 def furthest(int64_t q, int64_t depth, trans, behind, far, seen):
     """The most bytes to acceptance (far, int32 [states]) from the states that at most `depth` bytes
-    lead to, as far as they are written down; -1 where these are too many. seen: int32 [states],
-    another number than seen[0], which grows, at each of them. trans, behind: see `Base`."""
+    lead to, as far as these are written down; -1 if they are too many. seen: int32 [states], marks
+    of earlier calls; seen[0] counts the calls. trans, behind: see `Base`."""
     cdef int64_t[4096] queue
     cdef const int32_t* steps = ints(trans)
     cdef const int32_t* written = ints(behind)

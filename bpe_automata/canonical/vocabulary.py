@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_AT_ONCE = 7  # bytes that are compared as one number, beside how many of them there are
+_AT_ONCE = 7  # bytes that are compared as one number, together with how many there are
 _GOES_ON = 8
 
 
@@ -29,10 +29,9 @@ class Trie(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """What each node of the trie stands for, int32 [nodes]: token_class, the token's class (0: no
-    token that can be read); text, state of the text automaton after the token from state 0 and
-    UTF-8 row 0 (-1: none); first, the atom of its first character (-1: it begins with a part of
-    one)."""
+    """The token at each node of the trie, int32 [nodes]: token_class, its class (0: no token that
+    can be read); text, state of the text automaton after the token from state 0 and UTF-8 row 0
+    (-1: none); first, the atom of its first character (-1: it begins with a part of one)."""
 
     token_class: np.ndarray
     text: np.ndarray
@@ -40,7 +39,7 @@ class Nodes(NamedTuple):
 
 
 def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
-    """Trie of the tokens `ids`; empty ones are left out, equal ones end in sibling nodes."""
+    """Trie of the tokens `ids`, without empty ones; equal ones end in sibling nodes."""
     start = np.zeros(len(spellings) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(map(len, spellings), np.int64, len(spellings)), out=start[1:])
     data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
@@ -75,7 +74,7 @@ def _nodes(
 
 
 def _skips(depth: np.ndarray) -> np.ndarray:
-    """For each node the next one that is not deeper: behind all nodes of its subtree."""
+    """For each node the next one that is not deeper, after all nodes of its subtree."""
     below = np.cumsum(np.bincount(depth))[:-1]
     levels = np.split(np.argsort(depth, kind="stable"), below)[1:]
     size = np.ones(len(depth), dtype=np.int32)
@@ -85,8 +84,8 @@ def _skips(depth: np.ndarray) -> np.ndarray:
 
 
 def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """`tokens` by their bytes, equal ones in the order given: sorted by the first bytes, then the
-    runs that these do not tell apart by the next ones, and so on."""
+    """`tokens` sorted by their bytes, equal ones in the order given: first by their first bytes,
+    then each run of tokens that agree in these by the next bytes, and so on."""
     padded = np.append(data, np.zeros(_GOES_ON, dtype=np.uint8))
     words = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))  # the 8 bytes from each position
     order = tokens.copy()
@@ -104,9 +103,9 @@ def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarr
 
 
 def _keys(tokens: np.ndarray, done: int, start: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """uint64: the next 7 bytes of each token after `done`, then how many bytes are left, 8 standing
-    for more than 7; ordered as the bytes are."""
-    left = np.minimum(start[tokens + 1] - start[tokens] - done, _GOES_ON)
-    taken = np.minimum(left, _AT_ONCE).astype(np.uint64)
+    """uint64: the next 7 bytes of each token after `done`, then how many bytes remain, where 8
+    stands for more than 7. The numbers are ordered as the bytes are."""
+    remaining = np.minimum(start[tokens + 1] - start[tokens] - done, _GOES_ON)
+    taken = np.minimum(remaining, _AT_ONCE).astype(np.uint64)
     kept = ~np.uint64(0) << (np.uint64(64) - np.uint64(8) * taken)  # taken is never 0
-    return (words[start[tokens] + done].astype(np.uint64) & kept) | left.astype(np.uint64)
+    return (words[start[tokens] + done].astype(np.uint64) & kept) | remaining.astype(np.uint64)

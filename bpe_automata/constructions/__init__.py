@@ -1,11 +1,11 @@
 """Token automata of a language: `lift` admits every tokenization of a matching text,
-`cartesian_merge` the tokenizer's own, and `explicit` writes either out.
+`cartesian_merge` the tokenizer's own, and `explicit` makes either an explicit automaton.
 
 Modules:
 
-    within       texts of so many ids at most (`endings`: the shortest ways to an end)
+    within       texts of a limited number of ids (`endings`: how many ids complete a text)
     segments     parts that many languages have in common, made once
-    engine       what all of them have in common
+    engine       the interface of all of them
 """
 
 import lazy_loader

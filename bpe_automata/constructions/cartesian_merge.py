@@ -3,14 +3,14 @@
     { ids in D : bytes(ids) in L(dfa) },      D = { ids : encode(decode(ids)) = ids }
 
 A state is (state, text, hypotheses, last): a state of the byte DFA and one of the text automaton,
-a set of boundary hypotheses, and the last id. What is readable there depends on the last id in one
-way only:
+a set of boundary hypotheses, and the last id. The first three are its *configuration*. The last id
+restricts the mask in one way only:
 
     mask(state) = free(configuration) | (bound(configuration) & ~forbidden(last))
 
-free: ids with a boundary at the joint, bound: ids without one. Both hold only ids after which
-acceptance can be reached (see `canonical`). After a prompt the state is the one that the prompt's
-own ids lead to.
+free: ids with a pretoken boundary before them, bound: ids without one. Both hold only ids after
+which acceptance can be reached (see `canonical`). After a prompt the state is the one that the
+prompt's own ids lead to.
 
 Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy relevance are ours.
 """
@@ -63,7 +63,7 @@ class CartesianMerge(Immutable):
     ) -> None:
         """added_tokens: which added tokens may be read as the text that they spell, see
         `Tokenizer.added_as_text`; texts that spell another one have no tokenization here.
-        budget: of each later call. Raises what `canonical_automaton` raises."""
+        budget: that of each later call. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
         self._given = tokenizer, dfa, eos_ids, added_tokens, budget
         self.n_ids = tokenizer.n_ids
@@ -118,8 +118,8 @@ class CartesianMerge(Immutable):
         return self.product.mask(*state, ends)
 
     def followers(self, state: ProductState, bits: np.ndarray) -> np.ndarray:
-        """Those of some ids (int32 words, which are written over) that may follow the last one
-        without a boundary."""
+        """`bits` (packed ids, which are overwritten) without the ids that may not follow the last
+        one without a boundary."""
         if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
             bits[:] = 0
         else:
@@ -127,7 +127,7 @@ class CartesianMerge(Immutable):
         return bits
 
     def allows(self, state: ProductState, token: int) -> bool:
-        """Is the id in the mask? A step that is remembered was allowed."""
+        """Is the id in the mask? It is if its step is cached."""
         return self._after.get((state, token)) is not None or has(self.mask(state), token)
 
     def step(self, state: ProductState, token: int) -> ProductState:
@@ -139,7 +139,8 @@ class CartesianMerge(Immutable):
 
     @spent
     def _step(self, state: ProductState, token: int) -> ProductState:
-        """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
+        """Hypotheses under which the text cannot be completed are dropped, so that states with the
+        same future are more often equal."""
         canonical = self.canonical
         if canonical.is_added(token):
             return self._step_added(state, token)
@@ -184,7 +185,7 @@ class CartesianMerge(Immutable):
 
 
 def after_prompt(canonical: CanonicalAutomaton, prefix: Sequence[int]) -> CanonicalState:
-    """Where the ids of a prompt lead. Raises TokenOutOfRangeError, PromptError."""
+    """The state after the ids of a prompt. Raises TokenOutOfRangeError, PromptError."""
     tokenizer = canonical.tokenizer
     state = canonical.start
     for position, token in enumerate(prefix):
@@ -205,7 +206,7 @@ def after_prompt(canonical: CanonicalAutomaton, prefix: Sequence[int]) -> Canoni
 
 
 def explain_impossible(tokenizer: Tokenizer, prefix: Sequence[int]) -> NoReturn:
-    """Raises EmptyLanguageError, and after a prompt PromptError."""
+    """Raises EmptyLanguageError; after a prompt, PromptError."""
     if not prefix:
         raise EmptyLanguageError(
             "no canonical token sequence spells a text that matches the constraint: it needs "
@@ -223,8 +224,8 @@ def explain_impossible(tokenizer: Tokenizer, prefix: Sequence[int]) -> NoReturn:
 
 
 def refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
-    """Texts that need an end-of-sequence id have no tokenization; only added tokens are so rare
-    that this is followed exactly."""
+    """Raises UnsupportedTokenizerError for an end-of-sequence id that is an ordinary token: that
+    texts which need this id have no tokenization is followed exactly only for added tokens."""
     for token in eos_ids:
         if 0 <= token < canonical.tokenizer.n_ids and canonical.usable[token]:
             spelled = canonical.tokenizer.token_bytes(token)

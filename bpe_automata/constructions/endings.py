@@ -1,18 +1,18 @@
-"""How soon the texts of an engine can be complete: what `within` needs to know.
+"""How many ids complete a text of an engine: the bounds on which `within` relies.
 
-The *text home* of a state of the byte automaton is a short text that leads from it to acceptance:
-byte by byte to the nearest state. Some tokenization of it that the engine admits is counted.
+The *completion* of a state of the byte automaton is a short text that leads from it to acceptance,
+by a byte to the nearest state each time. U counts the ids of a tokenization that the engine admits:
 
-    U(state)       ids that are enough: those of that tokenization (U >= the least number)
+    U(state)       how many ids complete the text by that tokenization, never less than needed
     mask(state, k) = { n in the engine's mask : U(state n) < k },   and end-of-sequence
 
-So the text home after its first id is the rest of it, U falls by one with each of its ids, and a
-mask that holds one id leads to masks that do, until the text is complete. Where no text home may
-follow the last id, some texts are tried that begin with another byte. Bytes bound ids: as long as
-many are left, none of this is looked at, and the mask is the engine's own.
+After the first id of a completion its rest is the next completion. So U falls by one with each of
+its ids, and a mask that holds an id leads to masks that hold one, until the text is complete. Where
+no completion may follow the last id, some texts are tried that begin with another byte. The bytes
+of a text bound its ids, so while many ids remain, U is not computed, and the mask is the engine's.
 
-What U does not settle is searched for, breadth-first: the least number, and a way where a mask
-would be empty.
+Where U does not decide, a breadth-first search finds the least number of ids, or an id for a mask
+that would be empty.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 State = Hashable
 Key = tuple[int, int, int]
-"""What of a state matters but for the last id: (byte state, text state, hypotheses)."""
+"""A state without its last id: (byte state, text state, hypotheses)."""
 NEVER = 1 << 30
 _MOST_OPENED = 2000  # keys of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
 _TOO_FAR = 1 << 20  # bytes: nothing leads to such states, which are written with others
-# Of the answers that are kept, how large one is: all of a kind may have `BYTES`.
+# The size of one cached answer of each kind; the answers of a kind may take `BYTES` together.
 _ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest": 200}
-_ENTRY_BYTES |= {"_beginnings": 1500, "_home": 1500}
-_MOST_TRIED = 8  # bytes that are tried besides the first of a text home
-# Bytes, the earlier the sooner a text home takes them: letters, which few tokens spell many of.
+_ENTRY_BYTES |= {"_beginnings": 1500, "_next_bytes": 1500}
+_MOST_TRIED = 8  # bytes that are tried besides the first one of a completion
+# Bytes in the order in which completions prefer them: letters first, as one token spells many.
 _ORDER = np.array(list(dict.fromkeys((*string.ascii_letters.encode(), *PLAIN, *range(256)))))
 
 
 class Way(NamedTuple):
-    """From a key to acceptance: so many ids, of which the first is `token`. free: is there a
-    boundary before it, or must it be one that may follow the last id?"""
+    """From a key to acceptance by `ids` ids, of which the first is `token`. free: is there a
+    boundary before it? If not, it must be an id that may follow the last one."""
 
     ids: int
     token: int
@@ -63,9 +63,9 @@ class Way(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; groups:
-    each key that they lead to, with their places: k for ids[k] with a boundary before it, n + k
-    without one."""
+    """Where ids lead. ids: int64 [n], all that can be read at a key, without end-of-sequence;
+    groups: each key that they lead to, with the indices of these ids: k for ids[k] with a boundary
+    before it, n + k for ids[k] without one."""
 
     ids: np.ndarray
     groups: list[tuple[Key, np.ndarray]]
@@ -77,14 +77,14 @@ to the key before them."""
 
 
 class Endings:
-    """What both engines share, with the answers of the lift, where the last id does not matter."""
+    """The bounds for the lift, where the last id does not matter. `CanonicalEndings` derives."""
 
     def __init__(self, engine: Any) -> None:
-        self.engine: Any = proxy(engine)  # which has these endings: so both go when the engine does
+        self.engine: Any = proxy(engine)  # weak, as the engine holds these endings
         self.dfa, self.budget, self.lock = engine.dfa, engine.budget, Lock()
         self._linked = isinstance(self.dfa, LinkedDFA)
         self._far = self.dfa.far
-        # One more: before an added token the space that a piece begins with may be left out.
+        # One more, as an added token may be read without the space that its piece begins with.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
         for name, size in _ENTRY_BYTES.items():
             own = MethodType(getattr(type(self), name), proxy(self))
@@ -97,10 +97,10 @@ class Endings:
     # What the engines differ in.
 
     detour = 0
-    """Bytes that the completion of an id of a mask may have beside those of a text home."""
+    """How many bytes longer than a completion the rest of a text may be after an id of a mask."""
 
     def split(self, state: Any) -> tuple[Key, int]:
-        """A key, and the last id."""
+        """(the key, the last id)."""
         return (state, 0, 0), NO_TOKEN
 
     def ends(self, key: Key) -> bool:
@@ -108,7 +108,7 @@ class Endings:
         return bool(self.dfa.accepting[key[0]])
 
     def leads(self, key: Key) -> Leads:
-        """Where ids lead."""
+        """Where the ids lead that can be read at a key."""
         ids = np.setdiff1d(members(self.engine.mask(key[0])), self.engine.eos_ids)
         states = np.array(self.engine.steps(key[0], ids), np.int64)
         return self.grouped(ids, np.array([states << 40, np.full(len(ids), -1)]))
@@ -123,13 +123,13 @@ class Endings:
         return np.zeros(len(tokens), np.bool_)
 
     def after_last(self, token: int, bits: np.ndarray) -> None:
-        """Clear in packed ids those that may not follow one without a boundary."""
+        """Clear, in packed ids, those that may not follow `token` without a boundary."""
 
     def before(self, token: int) -> np.ndarray:
-        """Packed: the ids that one may follow without a boundary."""
+        """The ids, packed, that `token` may follow without a boundary."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------------- what is asked
+    # ---------------------------------------------------------------- the bounds
 
     def mask(self, state: State, k: int) -> np.ndarray:
         """int32 words, read-only: ids after which the text can be complete with k ids in all, and
@@ -162,8 +162,8 @@ class Endings:
     @spent
     @locked
     def needed(self, state: State, k: int) -> int:
-        """k, where it is found that the text can be complete with k ids; else the fewest with which
-        that is found."""
+        """k if the text is found to need at most k ids; else the least number of ids that is found
+        to be enough."""
         enough = self._enough(state)
         if enough <= k or self._is_plain(state, k):
             return k
@@ -177,13 +177,13 @@ class Endings:
     @spent
     @locked
     def least(self, state: State) -> int:
-        """Ids to the nearest accepting state. Raises BudgetExceededError where it takes a long
-        search to know them."""
+        """The number of ids to the nearest accepting state. Raises BudgetExceededError if the
+        search for it is too long."""
         enough = self._enough(state)
         return len(self._searched(state, enough - 1)) or enough
 
     def _enough(self, state: State) -> int:
-        """U: ids that are enough, NEVER where no text home is known."""
+        """U: a number of ids that is enough, NEVER if no text is found."""
         key, last = self.split(state)
         if self.ends(key):
             return 0
@@ -196,17 +196,17 @@ class Endings:
     # ---------------------------------------------------------------- far from the end
 
     def _is_plain(self, state: State, k: int) -> bool:
-        """Is it known that k ids are enough for all ids of the engine's mask?"""
-        self.engine.mask(state)  # what its ids lead to is written down then
-        key, left = self.split(state)[0], k - 1 - self.detour - _SLACK
-        found = left >= 0 and left >= self._furthest(key[0], self.detour)
+        """Do the lengths of texts prove that k ids are enough for every id of the engine's mask?"""
+        self.engine.mask(state)  # it makes the states that its ids lead to
+        key, spare = self.split(state)[0], k - 1 - self.detour - _SLACK
+        found = spare >= 0 and spare >= self._furthest(key[0], self.detour)
         if found:
             self._plain_from.put(key, k)
         return found
 
     def _furthest(self, q: int, detour: int) -> int:
-        """Bytes to acceptance at most, from states that an id can lead to; where these are many,
-        from all that are written down."""
+        """The most bytes to acceptance from the states that an id can lead to; if these are too
+        many, from all states that were made."""
         trans, _, behind = self.dfa.steps
         depth = self._longest + detour + _SLACK
         found = int(furthest(q, depth, trans, behind, self._far, self._seen))
@@ -225,10 +225,10 @@ class Endings:
         them and without."""
         ids, groups = self.leads(key)
         admitted = np.zeros(2 * len(ids), np.bool_)
-        for after, places in groups:
+        for after, indices in groups:
             check()
-            admitted[places] = self._admitted(after, k, ids[places % len(ids)])
-        if admitted.sum() == sum(len(places) for _, places in groups):
+            admitted[indices] = self._admitted(after, k, ids[indices % len(ids)])
+        if admitted.sum() == sum(len(indices) for _, indices in groups):
             self._plain_from.put(key, k + 1)
         sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
         for bits, side in zip(sides, admitted.reshape(2, -1), strict=True):
@@ -236,7 +236,7 @@ class Endings:
         return sides
 
     def _admitted(self, key: Key, k: int, ids: np.ndarray) -> np.ndarray:
-        """bool: is a way of at most k ids found after each of some last ids?"""
+        """bool: for each of some last ids, is a way of at most k ids found after it?"""
         found = np.full(len(ids), k >= 0 and self.ends(key))
         for n in range(1 + _MOST_TRIED):
             if found.all():
@@ -247,7 +247,8 @@ class Endings:
         return found
 
     def grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
-        """after: int64 [2, n], keys in one word (see `canonical.status`), -1 for none."""
+        """`Leads` of ids whose keys are `after`: int64 [2, n], each key in one word (see
+        `canonical.status`), -1 for none; row 0 with a boundary, row 1 without."""
         order = after.reshape(-1).argsort()[(after < 0).sum() :]
         in_order = after.reshape(-1)[order]
         first = np.flatnonzero(np.diff(in_order, prepend=-1))
@@ -255,11 +256,11 @@ class Endings:
         keys = [(word >> 40, word >> 24 & 0xFFFF, word & 0xFFFFFF) for word in words]
         return Leads(ids, list(zip(keys, np.split(order, first[1:]), strict=False)))
 
-    # ---------------------------------------------------------------- texts home
+    # ---------------------------------------------------------------- completions
 
     def ways(self, key: Key, n: int) -> list[Way]:
-        """The ways by which the text home is read, or another text: its first byte is the n-th that
-        is tried."""
+        """The ways that spell the completion (n = 0), or another text, which begins with the n-th
+        byte that is tried."""
         found = [
             Way(1 + self._count(after, last), token, is_free)
             for token, q in self._beginnings(key[0], n)
@@ -268,29 +269,29 @@ class Endings:
         return [way for way in found if way.ids < NEVER]
 
     def _count(self, key: Key, last: int) -> int:
-        """Ids that the text home takes after a last id, by the longest tokens that lead on;
-        NEVER where it may not be read. Depth first."""
-        known, start, most = self._counts, (key, last), self._bytes(int(self._far[key[0]])) + 1
+        """How many ids the completion takes after a last id, by the longest tokens that lead on,
+        found depth-first; NEVER if it may not follow."""
+        counts, start, most = self._counts, (key, last), self._bytes(int(self._far[key[0]])) + 1
         opened = list[tuple[tuple[Key, int], list[tuple[Key, int]]]]()
-        while (found := known.get(start)) is None:
+        while (found := counts.get(start)) is None:
             check()
             if not opened:
                 opened.append((start, self._onward(*start)))
             at, rest = opened[-1]
-            while rest and known.get(rest[-1]) == NEVER:
+            while rest and counts.get(rest[-1]) == NEVER:
                 rest.pop()
-            then = known.get(rest[-1]) if rest else NEVER - 1
+            then = counts.get(rest[-1]) if rest else NEVER - 1
             if self.ends(at[0]):
                 then = -1
             elif then is None and len(opened) <= most:
                 opened.append((rest[-1], self._onward(*rest[-1])))
                 continue
-            known.put(at, NEVER if then is None else 1 + then)
+            counts.put(at, NEVER if then is None else 1 + then)
             opened.pop()
         return found
 
     def _onward(self, key: Key, last: int) -> list[tuple[Key, int]]:
-        """Where the tokens lead that begin the text home and may follow a last id, the shortest
+        """Where the tokens lead that begin the completion and may follow a last id, the shortest
         first."""
         return [
             (after, then)
@@ -303,23 +304,23 @@ class Endings:
         return bool(self.may_follow(np.array([last]), np.array([token]))[0])
 
     def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
-        """The tokens that begin the text home from a byte state, the shortest first, and the byte
-        state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
+        """The tokens that begin the completion of a byte state, the shortest first, and the byte
+        state after each. n: which byte of `_next_bytes` comes first, 0 for the completion's own."""
         ids = self.engine.tokenizer.derived("ids by bytes", _ids_by_bytes)
         found, data = list[tuple[int, int]](), b""
         while len(data) < self._longest and (n or not self.dfa.accepting[q]):
-            home = self._home(q)
-            if n >= len(home):
+            following = self._next_bytes(q)
+            if n >= len(following):
                 break
-            byte, q = home[n]
+            byte, q = following[n]
             n, data = 0, data + bytes([byte])
             found += [(token, q) for token in ids.get(data, ())]
         return found
 
-    def _home(self, q: int) -> list[tuple[int, int]]:
-        """The byte by which the text home goes on from a state, and where it leads: nearest to
-        acceptance, of these a letter if there is one, as few tokens spell many letters. Then
-        others that may be tried: a space, and those nearest to acceptance, letters last."""
+    def _next_bytes(self, q: int) -> list[tuple[int, int]]:
+        """(byte, state after it). The first one is that of the completion: the one that leads
+        nearest to acceptance, preferably a letter, as tokens spell many letters at once. Then come
+        others to be tried: a space, and those that lead nearest to acceptance, letters last."""
         columns = np.arange(self.dfa.n_classes)
         after = self.dfa.after(np.full(len(columns), q, np.int32), columns)[self.dfa.byte_class]
         away = np.where(after > 0, self._far[after], -1).astype(np.uint32)  # the last if it is -1
@@ -332,11 +333,11 @@ class Endings:
     # ---------------------------------------------------------------- a search
 
     def _searched(self, state: State, most: int) -> list[int]:
-        """Ids of a shortest way to acceptance, none where it takes more than `most`. Breadth-first,
-        by keys: of each those ids that came with earlier last ids are not opened again. Raises
-        BudgetExceededError where that takes too long; not along a way that was found."""
-        if 0 < len(known := self._shortest.get(state, [])) <= most:
-            return known
+        """The ids of a shortest way to acceptance; none if it takes more than `most`. It is cached
+        for the states along it. Breadth-first by keys: an id that was read at a key after an
+        earlier last id is not read there again. Raises BudgetExceededError over too many keys."""
+        if 0 < len(cached := self._shortest.get(state, [])) <= most:
+            return cached
         key, last = self.split(state)
         level: dict[Key, Came] = {key: [(np.array([last]), np.ones(1, np.bool_), [])]}
         closed: dict[Key, np.ndarray] = {}
@@ -355,17 +356,17 @@ class Endings:
                 before = closed.setdefault(key, np.zeros(2 * n, np.bool_))
                 new &= ~before
                 before |= new
-                for after, places in groups:
-                    places = places[new[places]]
-                    if len(places):
-                        there = ids[places % n], places >= n, came
+                for after, indices in groups:
+                    indices = indices[new[indices]]
+                    if len(indices):
+                        there = ids[indices % n], indices >= n, came
                         level.setdefault(after, []).append(there)
                         if self.ends(after):
                             return self._path(state, [there])
         return []
 
     def _path(self, state: State, came: Came) -> list[int]:
-        """The ids that led from a state to a key; kept for the states along them."""
+        """The ids that led from a state to a key; cached for the states along them."""
         found, is_bound = list[int](), False
         while came:
             token, is_bound, came = next(
@@ -383,7 +384,7 @@ class Endings:
 
 
 def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
-    """The ids of each spelling, but those of added tokens."""
+    """The ids of each spelling, without those of added tokens."""
     found: dict[bytes, list[int]] = {}
     for token, data in enumerate(tokenizer.spellings):
         if token not in tokenizer.added_ids:

@@ -1,4 +1,4 @@
-"""The interfaces that constructions give to the decoding floor."""
+"""The interfaces through which decoding uses the constructions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ State = TypeVar("State", bound=Hashable)
 
 
 class Engine(Protocol[State]):
-    """A token automaton whose states are visited lazily. Only relevant states exist: from each,
-    an accepting one can be reached. What ids spell is no part of it: see `TextEngine`."""
+    """A token automaton whose states are made as they are visited. All are relevant: from each, an
+    accepting one can be reached. It does not say what its ids spell; a `TextEngine` does."""
 
     @property
     def n_ids(self) -> int:
@@ -45,7 +45,7 @@ class Engine(Protocol[State]):
 
 @runtime_checkable
 class TextEngine(Engine[State], Protocol[State]):
-    """An engine that knows what its ids spell: one of a tokenizer and a byte DFA."""
+    """An engine that says what its ids spell: one of a tokenizer and a byte DFA."""
 
     tokenizer: Tokenizer
 
@@ -54,4 +54,4 @@ class TextEngine(Engine[State], Protocol[State]):
         """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
 
     def dfa_state(self, state: State) -> int:
-        """Where in `dfa` the state is."""
+        """The state of `dfa` after what the ids spell."""

@@ -1,6 +1,6 @@
-"""Writes down the whole automaton of an engine, where it is small enough.
+"""The explicit automaton of an engine, if it is small enough.
 
-The way back, an engine that runs an automaton, is `decoding.token_table.Listed`.
+Conversely, `decoding.token_table.Listed` is an engine that runs an explicit automaton.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ADVICE = "the automaton is too large to list; raise max_edges, or ask the engin
 
 @dataclass(frozen=True)
 class Explored(Generic[State]):
-    """states: the engine's, in the order of discovery; state i of `automaton` is states[i]."""
+    """states: those of the engine, in order of discovery; state i of `automaton` is states[i]."""
 
     automaton: TokenAutomaton
     states: tuple[State, ...]
 
 
 def explore(engine: TextEngine[Any], state: Hashable, max_edges: int = 1_000_000) -> TokenAutomaton:
-    """{ ids : the engine accepts after them, from `state` }, end-of-sequence left out.
+    """{ ids : the engine accepts after them, from `state` }, without end-of-sequence.
 
-    States are numbered in the order of their discovery, breadth-first by id; each of them is
-    relevant. The alphabet is all ids of the tokenizer that are not end-of-sequence. Raises
-    BudgetExceededError over `max_edges`.
+    States are numbered in order of discovery, breadth-first by id; all are relevant. The alphabet
+    is all ids of the tokenizer that are not end-of-sequence. Raises BudgetExceededError over
+    `max_edges`.
     """
     return explored(engine, state, max_edges).automaton
 

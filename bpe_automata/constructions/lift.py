@@ -1,10 +1,10 @@
-"""The lift: every tokenization of a matching text. What Outlines admits.
+"""The lift: every tokenization of a matching text. Outlines admits the same sequences.
 
     { ids : bytes(ids) in L(dfa) },            Willard & Louf 2023
 
 A state is the byte DFA's state; an id leads where its bytes lead. Added tokens are read as the text
-that they spell, end-of-sequence ids never are. Where decoding takes away the space that a text
-begins with, that space may be there or not (see `PrefixedDfa`).
+that they spell, end-of-sequence ids are not. Where decoding removes a space at the beginning of a
+text, that space is optional (see `PrefixedDfa`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Lift(Immutable):
         budget: Budget | None = None,
     ) -> None:
         """added_tokens: which added tokens may be read as text, see `Tokenizer.added_as_text`.
-        budget: of each later call. Raises EmptyLanguageError when no ids spell a text of the
+        budget: that of each later call. Raises EmptyLanguageError if no ids spell a text of the
         language."""
         self._given = tokenizer, dfa, eos_ids, added_tokens, budget
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
@@ -99,7 +99,7 @@ class Lift(Immutable):
         return bits
 
     def allows(self, state: int, token: int) -> bool:
-        """Is the id in the mask of the state? Walks over its bytes alone."""
+        """Is the id in the mask of the state? Only the bytes of this id are read."""
         bits = self._masks.get(state)
         if bits is not None:
             return has(bits, token)

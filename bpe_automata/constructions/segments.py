@@ -1,21 +1,22 @@
 """Vegas segments: parts of a token automaton that do not depend on what surrounds them.
 
-A *cut* is a DFA state where two ids must meet, and may meet whatever they are:
+A *cut* is a DFA state at which every tokenization has a boundary, whatever the ids on its sides:
 
-    no merge (u, v) has a last byte of u that is read into the state and a first byte of v that is
-    read out of it, no added token is read across it, and it is not inside a character
+    there is no merge (u, v) where the last byte of u leads into the state and the first byte of v
+    out of it, no added token is read across the state, and the state is not inside a character
 
-A token that is read across it is made by merges, one of which joins what it spells before the state
-with what it spells after; so there is none, and no pair of ids that meet there is broken. What
-follows a cut depends on the boundary hypotheses there, not on the last id.
+A token that is read across a cut would be made by merges, one of which joins a part that ends at
+the cut with one that begins there; there is no such merge. For the same reason no merge breaks a
+pair of ids with their boundary there. What follows a cut depends on the boundary hypotheses, not on
+the last id.
 
-A *segment* is the DFA from the start, or from a cut, to the next cuts. The token automaton of it, a
-*part*, is made once for all languages where the segment stands, as it depends on nothing else than
+A *segment* is the DFA from the start, or from a cut, to the next cuts. Its token automaton, a
+*part*, is made once for all languages that contain the segment, as it depends only on
 
     key = (bytes and added tokens from state to state, text state and hypotheses at the entry)
 
-It ends in *exits*: cuts, with the text state and the hypotheses there, where other parts go on. Ids
-that lead only to exits from which nothing is accepted go when the parts are put together:
+It ends in *exits*: cuts, with the text state and the hypotheses there, at which other parts begin.
+Ids that lead only to exits from which nothing is accepted are dropped as the parts are joined:
 
     Segments(tokenizer).automaton(dfa) = constrain(tokenizer, dfa).automaton()      as languages
 
@@ -43,13 +44,13 @@ from bpe_automata.token_automata.automaton import TokenAutomaton
 from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 _ADVICE = "the automaton is too large to list; raise max_edges, or ask an engine step by step"
-_ROW, _ACCEPTING, _CUT, _ADDED = -1, -2, -3, 256  # in forms; an added token's id is behind bytes
+_ROW, _ACCEPTING, _CUT, _ADDED = -1, -2, -3, 256  # in forms; added token i is the symbol 256 + i
 
 
 class Part(NamedTuple):
-    """table: minimal, begins at 0; exit k is the accepting state that reads n_ids + k, and nothing
-    else. exits: the number of the cut in the form, and what is known of the text there. n_made:
-    transitions before it was minimised."""
+    """table: the minimal automaton, with start 0; exit k is the accepting state that reads only
+    n_ids + k. exits: for each the number of its cut in the form, and the canonical automaton's
+    state there. n_made: how many transitions there were before minimising."""
 
     table: TokenAutomaton
     exits: list[tuple[int, CanonicalState]]
@@ -57,10 +58,10 @@ class Part(NamedTuple):
 
 
 class Segments:
-    """The token automata of languages, put together from parts that are made once: give one all
-    languages that have parts in common. For one thread.
+    """Makes token automata of languages from parts, each of which is made once. Use one object for
+    all languages with parts in common, in one thread.
 
-    made, found: how many parts were made, and how many were known when they were needed.
+    made, found: how many parts were made, and how many were found in the cache.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Segments:
         eos_ids: Iterable[int] | None = None,
         added_tokens: AddedTokens = "plain",
     ) -> None:
-        """What is given is as in `constrain`. Raises what `canonical_automaton` raises."""
+        """The arguments are those of `constrain`. Raises what `canonical_automaton` raises."""
         eos = [*(tokenizer.eos_ids if eos_ids is None else eos_ids)]
         self.tokenizer, self.canonical = tokenizer, canonical_automaton(tokenizer)
         self.alphabet = np.setdiff1d(np.arange(tokenizer.n_ids), eos)
@@ -81,10 +82,10 @@ class Segments:
         self._parts: dict[tuple[bytes, int, int], Part] = {}
 
     def automaton(self, dfa: ByteAutomaton, max_edges: int = 1_000_000) -> TokenAutomaton:
-        """All canonical id sequences that spell a text of the language, end-of-sequence left out.
-        All states are relevant. Raises BudgetExceededError where a part before it is minimised, or
-        all parts together, have more than `max_edges` transitions, and UnsupportedFeatureError for
-        a linked automaton."""
+        """All canonical id sequences that spell a text of the language, without end-of-sequence.
+        All states are relevant. Raises BudgetExceededError if a part before minimising, or all
+        parts together, have more than `max_edges` transitions, and UnsupportedFeatureError for a
+        linked automaton."""
         placed, n_ids, every = self.placed(dfa, max_edges), self.tokenizer.n_ids, []
         base = np.cumsum([0, *(part.table.n_states for part, _ in placed)])
         for k, (part, leads_to) in enumerate(placed):
@@ -141,7 +142,7 @@ class Segments:
                 continue
             for token, target in language.reads(q):
                 if (after := self.canonical.step(here, token)) is not None:
-                    # Whatever the last id was, a cut is one state.
+                    # A cut is one state, whatever the last id was.
                     at = (target, *after[:2]) if language.cut[target] else (target, *after)
                     edges.append((source, token, numbers.setdefault(at, len(todo))))
                     todo += [(target, after)] * (edges[-1][2] == len(todo))
@@ -152,8 +153,8 @@ class Segments:
 
 
 class Language:
-    """A byte DFA as the ids of a tokenizer see it. start: where a text begins; accepting, cut: bool
-    [n]."""
+    """A byte DFA, read by the ids of a tokenizer. start: the state at which a text begins;
+    accepting, cut: bool [n]."""
 
     def __init__(self, dfa: ByteAutomaton, given: Segments) -> None:
         prefix = given.tokenizer.description.prefix
@@ -173,7 +174,7 @@ class Language:
         return self._reads[q]
 
     def _led(self, q: int, ids: np.ndarray) -> list[tuple[int, int]]:
-        """(id, state after it) of those of some ids whose bytes can be read."""
+        """(id, state after it) of those among `ids` whose bytes can be read."""
         trie, after = self._given.canonical.trie, np.full(len(ids), q)
         first, lengths = trie.start[ids], np.diff(trie.start)[ids]
         longer = np.arange(len(ids))
@@ -206,11 +207,11 @@ class Language:
         dfa, cut = self._dfa, np.zeros(len(self._live), dtype=bool)
         into = np.zeros(dfa.trans.shape, dtype=np.float32)
         into[dfa.trans[reached], np.arange(dfa.n_classes)] = 1
-        met = np.zeros((dfa.n_classes, dfa.n_classes), dtype=np.float32)
+        merged = np.zeros((dfa.n_classes, dfa.n_classes), dtype=np.float32)
         before, after = np.nonzero(self._given.meetings)
-        met[dfa.byte_class[before], dfa.byte_class[after]] = 1
+        merged[dfa.byte_class[before], dfa.byte_class[after]] = 1
         goes = self._live[dfa.trans]
-        joined = ((into @ met > 0) & goes).any(axis=1)
+        joined = ((into @ merged > 0) & goes).any(axis=1)
         inside = goes[:, dfa.byte_class[0x80:0xC0]].any(axis=1)  # of a character
         cut[reached] = ~(joined | inside)[reached]
         for q, added in self._added.items():
@@ -221,9 +222,9 @@ class Language:
         return cut
 
     def form(self, begin: int) -> tuple[list[int], bytes]:
-        """The states from `begin` to the next cuts, numbered breadth-first, and all that a part is
-        made of: equal forms are isomorphic segments, and equal segments of minimal DFAs have equal
-        forms."""
+        """(the states from `begin` to the next cuts, numbered breadth-first; the form of this
+        segment, as bytes). Segments with equal forms are isomorphic, and equal segments of minimal
+        DFAs have equal forms."""
         if begin not in self._forms:
             numbers, form = {begin: 0}, list[int]()
             for q in (order := [begin]):  # grows while we go
@@ -242,15 +243,15 @@ class Language:
 
 def meetings(canonical: CanonicalAutomaton) -> np.ndarray:
     """bool [256, 256]: does a merge join a part that ends in the first byte with a part that begins
-    with the second one? Tokens that no merge makes (`ignore_merges`) count as if any two bytes of
-    them that are neighbours merged."""
-    spelled, met = canonical.tokenizer.spellings, np.zeros((256, 256), dtype=bool)
+    with the second one? Tokens that no merge makes (`ignore_merges`) count as if a merge joined any
+    two neighbouring bytes of them."""
+    spelled, merged = canonical.tokenizer.spellings, np.zeros((256, 256), dtype=bool)
     for left, right, _ in canonical.derivation.proper.tolist():
-        met[spelled[left][-1], spelled[right][0]] = True
+        merged[spelled[left][-1], spelled[right][0]] = True
     for token in canonical.whole.tokens:
         data = np.frombuffer(spelled[token], dtype=np.uint8)
-        met[data[:-1], data[1:]] = True
-    return met
+        merged[data[:-1], data[1:]] = True
+    return merged
 
 
 def _check_edges(n_edges: int, max_edges: int) -> None:

@@ -1,10 +1,10 @@
-"""A budget of ids: what can be complete in time.
+"""A limit on ids: texts that are complete within so many.
 
     { w : the inner engine accepts w, |w| <= max_tokens },      end-of-sequence not counted
 
-A state is (inner state, ids left). After every id of a mask the text can be completed with the ids
-that are left then, and no mask is empty before the text is complete. Ids are left out near the end:
-there those alone are allowed after which a short text home is found (see `endings`).
+A state is (inner state, remaining ids). After every id of a mask the remaining ids suffice to
+complete the text, and no mask is empty before the text is complete. Near the end a mask may lack
+ids: it has those after which a short completion is found (see `endings`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _MOST_STATES = 1_000_000
 
 
 class Within(Immutable, Generic[State]):
-    """A `TextEngine` around another one."""
+    """A `TextEngine` that limits the ids of another one."""
 
     def __init__(self, engine: TextEngine[State], max_tokens: int) -> None:
-        """Of an engine that has a budget already the smaller one counts. Raises ArgumentError, and
+        """If `engine` is itself a `Within`, the smaller limit counts. Raises ArgumentError, and
         UnsupportedFeatureError for an engine that is not of this package."""
-        left = at_least(0, max_tokens, "max_tokens")
+        most = at_least(0, max_tokens, "max_tokens")
         if isinstance(engine, Within):
-            engine, left = engine.inner, min(left, engine.max_tokens)
-        self.inner, self.max_tokens, self.endings = engine, left, endings_of(engine)
+            engine, most = engine.inner, min(most, engine.max_tokens)
+        self.inner, self.max_tokens, self.endings = engine, most, endings_of(engine)
         self.tokenizer, self.dfa, self.n_ids = engine.tokenizer, engine.dfa, engine.n_ids
         self.eos_ids, self.budget = engine.eos_ids, self.endings.budget
 
@@ -62,8 +62,8 @@ class Within(Immutable, Generic[State]):
         return self.inner.step(state[0], token), state[1] - 1
 
     def steps(self, state: tuple[State, int], tokens: np.ndarray) -> list[tuple[State, int]]:
-        left = state[1] - 1
-        return [(after, left) for after in self.inner.steps(state[0], tokens)]
+        remaining = state[1] - 1
+        return [(after, remaining) for after in self.inner.steps(state[0], tokens)]
 
     def accepting(self, state: tuple[State, int]) -> bool:
         return self.inner.accepting(state[0])
@@ -73,7 +73,8 @@ class Within(Immutable, Generic[State]):
 
 
 class CanonicalEndings(Endings):
-    """Its last id matters: some ids may follow it only with a boundary before them."""
+    """For the canonical engine, where the last id matters: some ids may follow it only with a
+    boundary before them."""
 
     engine: CartesianMerge
 
@@ -98,11 +99,11 @@ class CanonicalEndings(Endings):
         bits = self.engine.product.sides(*key)
         ids = members(bits[0] | bits[1])
         reached = self.engine.product.after_each(*key, ids)
-        place = reached[:, 0] << 40 | reached[:, 1] << 24
+        states = reached[:, 0] << 40 | reached[:, 1] << 24
         classes = self._canonical.actions.of_token[ids]
         after = np.empty((2, len(ids)), np.int64)
         for k, sets in enumerate(self._canonical.sets.successors(key[2])):
-            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
+            after[k] = np.where(contained(bits[k], ids), states | sets[classes], -1)
         for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
             q, text, H, _ = self.engine.step(ProductState(*key, NO_TOKEN), int(ids[k]))
             after[:, k] = q << 40 | text << 24 | H, -1
@@ -133,7 +134,7 @@ class CanonicalEndings(Endings):
 
 
 def endings_of(engine: Engine[Any]) -> Endings:
-    """They are kept as an attribute of the engine. Raises UnsupportedFeatureError."""
+    """The endings of an engine, cached as its attribute. Raises UnsupportedFeatureError."""
     if not isinstance(engine, CartesianMerge | Lift):
         why = "a budget of ids needs one that `constrain` made"
         raise UnsupportedFeatureError(f"the engine {type(engine).__name__}", why)
@@ -144,12 +145,12 @@ def endings_of(engine: Engine[Any]) -> Endings:
 
 
 def min_tokens(engine: Engine[Any], state: Hashable) -> int:
-    """Ids from a relevant state to the nearest accepting state, end-of-sequence not counted. A
-    budget plays no part: what is within it is no farther for it. It is searched for, breadth-first,
-    where a short text home and the length of the longest token leave a doubt.
+    """The least number of ids from a relevant state to an accepting one, end-of-sequence not
+    counted. The limit of a `Within` does not change it. A breadth-first search finds it, which goes
+    no farther than a tokenized completion (see `endings`).
 
-    Raises BudgetExceededError where that takes too long, and for an engine that is not of this
-    package and is too large."""
+    Raises BudgetExceededError if the search is too long, and for an engine that is not of this
+    package if it is too large."""
     if isinstance(engine, Within):
         return min_tokens(engine.inner, cast("tuple[Hashable, int]", state)[0])
     if isinstance(engine, CartesianMerge | Lift):

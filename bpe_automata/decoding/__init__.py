@@ -2,12 +2,12 @@
 
 Modules:
 
-    constraint   a language over a tokenizer; `removed`: what its normalizer takes out of that
-    matcher      the one mutable object; `streaming` tells what is known of its text
+    constraint   a language over a tokenizer; `removed`: the texts that its normalizer removes
+    matcher      the one mutable object; `streaming` reads the text that it has so far
     masks        `batches`, `drafts`; `forced` ids; `token_table` of explicit automata
     prompts      `healing`
-    why          `explanation` says why ids are not canonical; `verification` holds a constraint
-                 against `encode`
+    checks       `explanation` says why ids are not canonical; `verification` compares a constraint
+                 with `encode`
 """
 
 import lazy_loader

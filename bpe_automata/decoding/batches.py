@@ -1,9 +1,9 @@
 """Masks of a batch in one call.
 
-What is known is looked up in turn. Once a mask has taken long, a few threads share what is left:
-kernels run without the interpreter's lock. For shorter ones handing that lock over may cost more
-than two threads gain. Masks of one constraint are made by one thread at a time, so matchers of it
-stay together.
+Masks are found one after the other, most of them cached. Once one has taken long, a few threads
+share the remaining ones, as kernels run without the interpreter's lock. For short masks, handing
+that lock over may cost more than two threads gain. A constraint makes its masks in one thread at a
+time, so all matchers of one constraint go to the same thread.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError
 
 Asked: TypeAlias = tuple[Engine[Any], Hashable] | np.ndarray
-"""An engine and a state of it, or a packed mask, int32 [words], where nothing is to be found."""
+"""An engine and a state of it; or, where the mask is settled, that mask, packed: int32 [words]."""
 Found: TypeAlias = np.ndarray | BpeAutomataError
 
-_NEW, _LONG = 2e-5, 5e-4  # seconds: of a mask that was not known, and of one worth threads
+_NEW, _LONG = 2e-5, 5e-4  # seconds that a mask takes at least: not cached, and worth threads
 _MOST_THREADS = 8
 
 
@@ -41,11 +41,12 @@ def batch_masks(
     out: int32 (batch, words), bit i % 32 of word i // 32 for id i, as inference engines have it:
     `tensor.numpy()` of a torch tensor on the CPU; by default a new one with a row for each matcher,
     as wide as the widest mask. rows: where each mask goes, by default row k for matcher k; all
-    other rows are left alone. Words beyond a tokenizer's ids become 0, as does all of the row of a
+    other rows stay as they are. Words beyond a tokenizer's ids become 0, as does the whole row of a
     matcher that has read an end-of-sequence id.
 
-    threads: how many share the work once a mask was not known. By default one for each processor, 8
-    at most, once a mask has taken half a millisecond. Each mask has the budget of its constraint.
+    threads: how many share the work after the first mask that was not cached. By default there is
+    one for each processor, at most 8, and they start only after a mask that has taken half a
+    millisecond. Each mask has the budget of its constraint.
 
     Returns the array. Raises ArgumentError, BufferShapeError, and what `Matcher.mask` raises, with
     the row; then nothing was written, and every matcher is as it was.
@@ -55,7 +56,7 @@ def batch_masks(
 
 
 def found_masks(asked: Sequence[Asked], threads: int | None = None) -> list[Found]:
-    """The packed mask of each, or the error that it ends with. threads: see `batch_masks`."""
+    """For each, its packed mask, or the error that was raised. threads: see `batch_masks`."""
     if threads is None:
         most, long = _n_threads(), _LONG
     else:
@@ -140,7 +141,7 @@ def _found(asked: Asked) -> Found:
 
 
 def _share(rows: range, asked: Sequence[Asked], found: list[Any], most: int) -> None:
-    """Find these in several threads, those of one constraint in one of them."""
+    """Find the masks of these rows in several threads, all masks of one constraint in one."""
     from concurrent.futures import ThreadPoolExecutor  # not before threads are wanted
 
     by_engine: dict[int, list[int]] = {}
@@ -158,7 +159,7 @@ def _share(rows: range, asked: Sequence[Asked], found: list[Any], most: int) -> 
     pool = ThreadPoolExecutor(most, "bpe_automata")
     try:
         list(pool.map(work, by_engine.values()))
-    finally:  # interrupted: what has begun ends by itself, and is known then
+    finally:  # if interrupted: a mask that is under way is finished by its thread, and cached
         pool.shutdown(wait=False, cancel_futures=True)
 
 

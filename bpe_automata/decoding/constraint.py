@@ -35,16 +35,16 @@ _DEFAULT = Budget()
 
 @dataclass(frozen=True)
 class Constraint(Immutable):
-    """Immutable; memoises what matchers visit, so it is worth keeping and sharing, also between any
-    number of threads, each with a matcher of its own. What is memoised of a linked automaton is let
-    go once it fills half of the room: `matcher` then begins on an automaton made anew, and matchers
-    that are at work keep theirs, with the other half. Pickled, it is what it was made of: another
-    process makes it again, of the parts that the disk keeps.
+    """A language over a tokenizer. It is immutable and caches what its matchers visit, so keep it
+    and share it: any number of threads may use it, each with a matcher of its own. The cache of a
+    linked automaton is dropped once it fills half of its room: `matcher` then begins on a new
+    automaton, and older matchers go on with theirs, in the other half. A pickle holds only what the
+    constraint was made of; the process that loads it builds it again, from the parts on disk.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
-    added_tokens: which added tokens may be read as text; budget: of each call: of a mask as of
-    `automaton`. What goes over it raises BudgetExceededError, and leaves the constraint and its
-    matchers as they were.
+    added_tokens: which added tokens may be read as text; budget: that of each call, be it for a
+    mask or `automaton`. A call that goes over it raises BudgetExceededError, and leaves the
+    constraint and its matchers as they were.
     """
 
     tokenizer: Tokenizer
@@ -73,8 +73,8 @@ class Constraint(Immutable):
 
     @cached
     def removed(self) -> Removed | None:
-        """What the tokenizer's normalizer removes from the language; None if nothing, or for
-        method "lift". Raises BudgetExceededError where that could not be settled."""
+        """What the tokenizer's normalizer removes from the language; None if it removes nothing,
+        and for method "lift". Raises BudgetExceededError if the search for it is too long."""
         if self.method == "lift":
             return None
         from bpe_automata.decoding.removed import removed_by_normalizer
@@ -84,16 +84,15 @@ class Constraint(Immutable):
 
     def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
         """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
-        `heal` for prompts that end where the answer would merge with them.
+        `heal` for a prompt whose last tokens would merge with the answer.
 
         Raises PromptError if the prompt is not canonical or makes the constraint impossible, and
-        ArgumentError for what is no sequence of ids.
+        ArgumentError if `prefix` is no sequence of ids.
         """
         return Matcher(self.engine_with_room(), prefix)
 
     def engine_with_room(self) -> TextEngine[Any]:
-        """The engine, for a text that begins. It is made anew where its linked automaton is nearly
-        full."""
+        """The engine for a new text. It is made anew where its linked automaton is nearly full."""
         engine = self.engine
         walked = getattr(engine, "dfa", None)
         if (
@@ -102,19 +101,19 @@ class Constraint(Immutable):
             and isinstance(self.dfa, LinkedDFA)
         ):
             made = rebuilt(self, self.dfa.anew())
-            for name in ("dfa", "engine"):  # two threads may do so at once: both engines are right
+            for name in ("dfa", "engine"):  # two threads may do so at once; either engine will do
                 object.__setattr__(self, name, getattr(made, name))
             engine = made.engine
         return engine
 
     def within(self, max_tokens: int) -> Constraint:
-        """The texts that take at most `max_tokens` ids, end-of-sequence not counted: every mask
-        keeps only ids after which the text can be complete with the ids that are left. Every such
-        id as long as many are left; near the end those for which a short way home, spelled by the
-        tokenizer itself, shows it, so that a mask may lack others. None is empty before the text
-        is complete. Where no text is found to be short enough, after the prompt, `matcher` raises
-        BudgetTooSmallError. Within another budget the smaller one counts. Raises ArgumentError,
-        and UnsupportedFeatureError for an engine that `constrain` did not make.
+        """The texts of at most `max_tokens` ids, end-of-sequence not counted: every mask keeps only
+        ids after which the remaining ids suffice to complete the text. While many remain, a mask
+        has every such id. Near the end it has those for which a short completion, tokenized by the
+        tokenizer itself, proves it, and may lack others. No mask is empty before the text is
+        complete. If no short enough text is found after the prompt, `matcher` raises
+        BudgetTooSmallError. Of nested calls the smallest limit counts. Raises ArgumentError, and
+        UnsupportedFeatureError for an engine that `constrain` did not make.
         """
         with spending(self.budget):
             from bpe_automata.constructions.within import Within
@@ -122,9 +121,9 @@ class Constraint(Immutable):
             return replace(self, engine=Within(self.engine, max_tokens))
 
     def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
-        """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
-        End-of-sequence is left out; accepting states say where it may come. Not minimised. Of many
-        languages that have parts in common, `Segments` makes each part once.
+        """The explicit automaton of all id sequences that may follow `prefix`, to count, draw,
+        compare or export. It has no end-of-sequence ids; accepting states say where they may come.
+        It is not minimised. For many languages with common parts, `Segments` makes each part once.
 
         Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions.
         """
@@ -152,18 +151,16 @@ def constrain(
     dict, a pydantic model, a function. method: "canonical" (the tokenizer's own tokenization of
     each text) or "lift" (all tokenizations). eos_ids: ids that end the text, allowed exactly where
     it is complete; by default those that the tokenizer's source names. Where it names none and some
-    text could never end, an EndlessTextWarning says so (of a linked language that is not known).
-    added_tokens: which added tokens may be read as the text that they spell: by default "plain",
-    those that the tokenizer does not mark as special, for a special one means something to the
-    model and is left out where text is shown; a tuple of texts: these too; True: all but
-    end-of-sequence; False: none. Under
-    "canonical" a text that spells any other added token is not in the language, since `encode`
-    would write it with that id; under "lift" it is, spelled by ordinary tokens. after: the text
-    or special token, such as "</think>", that ends a free text before the language; None where
-    there is none. budget: of this
-    call, the automaton of the tokenizer included where it is not made yet (see
-    `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
-    automaton.
+    text could never end, an EndlessTextWarning says so (linked languages are not checked).
+    added_tokens: which added tokens may be read as the text that they spell: "plain", the default,
+    those that the tokenizer does not mark as special (a special one means something to the model,
+    and is skipped where text is displayed); a tuple of texts: these too; True: all but
+    end-of-sequence; False: none. Under "canonical" a text that spells any other added token is not
+    in the language, since `encode` would write it with that id; under "lift" it is, spelled by
+    ordinary tokens. after: the text or special token, such as "</think>", that ends a free text
+    before the language; None where there is none. budget: that of this call and of each later call
+    on the constraint. A given one also pays for the tokenizer's automaton where that is not made
+    yet (see `canonical_automaton`); the default, `Budget()`, does not.
 
     Raises ArgumentError, RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError
     and, for method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
@@ -183,8 +180,8 @@ def constrain(
     with spending(budget):
         dfa = automaton_of(language, budget)
         if dfa.is_empty:
-            shown = repr(language) if isinstance(language, str) else "the constraint"
-            raise EmptyLanguageError(f"no text matches {shown}")
+            described = repr(language) if isinstance(language, str) else "the constraint"
+            raise EmptyLanguageError(f"no text matches {described}")
         if after is not None:
             from bpe_automata.composition.free import text_until
             from bpe_automata.composition.joining import join, special
@@ -206,7 +203,7 @@ def constrain(
 
 
 def check_added(added_tokens: object) -> None:
-    """Raises ArgumentError for what tells no added tokens."""
+    """Raises ArgumentError for a value that `constrain` does not take as `added_tokens`."""
     are_texts = isinstance(added_tokens, tuple) and all(isinstance(t, str) for t in added_tokens)
     if not are_texts and added_tokens != "plain" and not isinstance(added_tokens, bool):
         why = f"added_tokens is {short(added_tokens)}"
@@ -261,8 +258,8 @@ def _engine(method: Method) -> Callable[..., TextEngine[Any]]:
 
 def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:
     """The same constraint, its budget included, over another language. Raises what `constrain`
-    raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
-    (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""
+    raises, and UnsupportedFeatureError for an engine that `constrain` did not make (such as that of
+    `reference.naive_constraint`), as its masks need not be those of `method`."""
     from bpe_automata.constructions.within import Within
 
     engine = constraint.engine

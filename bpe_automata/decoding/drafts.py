@@ -1,4 +1,4 @@
-"""Speculative drafts: how many ids of a draft are allowed, and the mask at each of its places.
+"""Speculative drafts: how many ids of a draft are allowed, and the mask at each position.
 
     masks[i] = the matcher's mask after the first i ids
 
@@ -48,7 +48,7 @@ def _read(matcher: Matcher, token: int) -> bool:
 
 
 def common_length(one: list[int], other: list[int]) -> int:
-    """How many first ids are the same."""
+    """The length of the longest common prefix."""
     if other[: len(one)] == one:
         return len(one)
     pairs = zip(one, other, strict=False)

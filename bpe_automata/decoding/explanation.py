@@ -2,8 +2,8 @@
 
     explain(tokenizer, ids).canonical  <=>  encode(decode(ids)) == ids
 
-That equation decides; the automaton says where the sequence leaves the canonical ones, and `encode`
-what would stand there instead.
+This equation decides. The automaton then says at which token the sequence stops being the beginning
+of a canonical one, and `encode` says which tokens would stand there instead.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Explanation:
-    """canonical: is it; ids, tokens: the sequence, and the bytes of each id; expected_ids: what
-    `encode` makes of its text; position: index of the first token with which no canonical sequence
-    goes on, whatever follows (where only the end of the text shows it: of the token that is wrong
-    there), None if canonical; reason: one sentence without a full stop."""
+    """canonical: is the sequence canonical? ids, tokens: the sequence, and the bytes of each id;
+    expected_ids: what `encode` makes of its text; position: index of the first token with which no
+    canonical sequence begins like this one, whatever follows (if only the end of the text decides,
+    that of the wrong token there), None if canonical; reason: one sentence without a full stop."""
 
     canonical: bool
     ids: tuple[int, ...]
@@ -75,8 +75,8 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
 
 
 def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None:
-    """The first token that no canonical sequence has after those before it; None if only the end
-    of the text is at fault."""
+    """Index of the first token that no canonical sequence has after the tokens before it; None if
+    the sequence begins a canonical one, so that only the end of the text is at fault."""
     state = automaton.start
     for position, token in enumerate(ids):
         after = automaton.step(state, token)
@@ -87,14 +87,14 @@ def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None
 
 
 class _Fault(NamedTuple):
-    """position: index of the last token that it takes to show it; reason: half a sentence."""
+    """position: index of the last token that is needed to see it; reason: half a sentence."""
 
     position: int
     reason: str
 
 
 def _unreadable(tokenizer: Tokenizer, ids: tuple[int, ...]) -> _Fault | None:
-    """Bytes with which no UTF-8 goes on."""
+    """The fault of bytes that cannot occur in UTF-8 where they stand; None if there are none."""
     spelled = [tokenizer.token_bytes(token) for token in ids]
     try:
         b"".join(spelled).decode("utf-8")
@@ -109,33 +109,33 @@ def _unreadable(tokenizer: Tokenizer, ids: tuple[int, ...]) -> _Fault | None:
 
 
 def _difference(tokenizer: Tokenizer, ids: tuple[int, ...]) -> _Fault | None:
-    """The first tokens that `encode` would write otherwise, up to where both are at one place of
-    the text; None if there are none, or the ids spell no text."""
+    """The first tokens that `encode` would write otherwise, up to where both tokenizations have a
+    boundary at the same byte; None if there are none, or the ids spell no text."""
     if not is_utf8(b"".join(map(tokenizer.token_bytes, ids))):
         return None
     expected = tuple(tokenizer.encode(tokenizer.decode(ids)))
     pairs = enumerate(zip(ids, expected, strict=False))
     first = next((i for i, (a, b) in pairs if a != b), min(len(ids), len(expected)))
     ours, theirs = _ends(tokenizer, ids, first), _ends(tokenizer, expected, first)
-    met = sorted(ours.keys() & theirs.keys())
-    last, past = (ours[met[0]], theirs[met[0]]) if met else (len(ids), len(expected))
+    common = min(ours.keys() & theirs.keys(), default=None)
+    last, past = (len(ids), len(expected)) if common is None else (ours[common], theirs[common])
     written, own = ids[first:last], expected[first:past]
     if written == own:
         return None
-    shown, instead = visible_tokens(tokenizer, written), visible_tokens(tokenizer, own)
-    if shown == instead:  # ids that spell the same
-        shown, instead = f"{shown} (id {written[0]})", f"{instead} (id {own[0]})"
-    return _Fault(max(0, last - 1), f"{shown} would be {instead}")
+    found, instead = visible_tokens(tokenizer, written), visible_tokens(tokenizer, own)
+    if found == instead:  # different ids that spell the same
+        found, instead = f"{found} (id {written[0]})", f"{instead} (id {own[0]})"
+    return _Fault(max(0, last - 1), f"{found} would be {instead}")
 
 
 def _ends(tokenizer: Tokenizer, ids: Sequence[int], first: int) -> dict[int, int]:
-    """How many tokens have been read at each place of the text, in bytes, after token `first`."""
-    places = accumulate(len(tokenizer.token_bytes(token)) for token in ids)
-    return {place: k for k, place in enumerate(places, start=1) if k > first}
+    """By the byte offset of each boundary after token `first`, the number of tokens before it."""
+    offsets = accumulate(len(tokenizer.token_bytes(token)) for token in ids)
+    return {offset: k for k, offset in enumerate(offsets, start=1) if k > first}
 
 
 def _fragment(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> _Fault:
-    """Of ids that end inside a character."""
+    """The fault of ids that end inside a character."""
     derivation, last, tokenizer = automaton.derivation, len(ids) - 1, automaton.tokenizer
     symbols = [symbol for token in ids[-2:] for symbol in derivation.base_symbols(token)]
     made = tuple(bpe(derivation, symbols)) if symbols else ids[-2:]

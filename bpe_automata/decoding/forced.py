@@ -1,11 +1,11 @@
-"""What a constraint leaves no choice about.
+"""The ids and bytes that are the only ones a constraint allows.
 
     forced_tokens = the longest v such that every accepted sequence from here begins with v
     forced_bytes  = the longest w such that every text of the byte automaton from here begins with w
 
-Both stop where the text is complete: there it may end. Ids are worth more than bytes: bytes that
-are certain have several tokenizations, of which the one that a given text will have depends on how
-the text goes on. Along the canonical automaton no such choice is made before it has to be.
+Both stop where the text is complete, as it may end there. Ids are worth more than bytes: forced
+bytes have several tokenizations, and which of them is canonical depends on how the text goes on.
+The canonical automaton settles an id only once every continuation has it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ class Forced(Generic[State]):
 
 
 def forced_tokens(engine: Engine[State], state: State, limit: int | None = None) -> Forced[State]:
-    """The longest run of ids that all accepted sequences from a relevant state share, of at most
-    `limit` of them. End-of-sequence is never part of it.
+    """The longest run of at most `limit` ids with which all accepted sequences from a relevant
+    state begin. End-of-sequence is never part of it.
 
-    A mask holds no id that leads nowhere, so one id in it is a certain one, and a run ends: from
-    each state an accepting one can be reached. Raises ArgumentError for a limit below 0.
+    Each id of a mask leads to acceptance, so an id that is alone in its mask is forced. The run
+    ends, as an accepting state can be reached from each state. Raises ArgumentError for a limit
+    below 0.
     """
     room = float("inf") if limit is None else at_least(0, limit, "limit")
     ids: list[int] = []
@@ -57,8 +58,8 @@ def forced_bytes(engine: Engine[State], state: State) -> bytes:
     """The longest byte string that every text of `engine.dfa` from here begins with. A space that
     the tokenizer puts before a text is no part of the text.
 
-    This is what grammar engines know. It is weaker than what is so for the texts that the engine
-    accepts, where the tokenizer cannot write some of them or a budget leaves some out.
+    Grammar engines find the same bytes. The texts that the engine accepts may have a longer common
+    beginning, where the tokenizer cannot write some texts or a token limit excludes some.
     Raises UnsupportedFeatureError for an engine that is no `TextEngine`.
     """
     if not isinstance(engine, TextEngine):
@@ -83,8 +84,9 @@ def bytes_from(dfa: ByteAutomaton, state: int) -> bytes:
 
 
 def text_state(engine: TextEngine[Any], state: Hashable) -> int:
-    """Where in `engine.dfa` the text itself stands: where a prefix could still be read, after it.
-    The lift leaves that space free, so the state before it would have two bytes."""
+    """The state of `engine.dfa` at which the text itself is. At the start of a text to which the
+    tokenizer adds a space, this is the state after that space: under the lift the space is
+    optional, so two bytes may be allowed before it."""
     inner: Any = engine.inner if isinstance(engine, Within) else engine
     prefixed: PrefixedDfa | None = getattr(inner, "prefixed", None)
     at = engine.dfa_state(state)

@@ -1,7 +1,7 @@
 """Token healing: the last ids of a prompt are given back, so that the answer may merge with them.
 
-After the prompt `The answer is ` (with its space) the answer `yes` would have to begin without its
-space, which no tokenizer writes so. Two things can ask for ids back:
+After the prompt `The answer is ` (with its space) the answer `yes` would have to begin without a
+space, but the tokenizer writes ` yes` as one token. There are two reasons to give ids back:
 
     the constraint     after these ids no answer is canonical at all
     the distribution   some answer, together with the prompt's text, is tokenized across the end of
@@ -31,8 +31,9 @@ _SAMPLES = 32
 
 @dataclass(frozen=True)
 class Healed:
-    """constraint: over what is to be written now, the text given back and the answer; prefix: the
-    ids of the prompt that stay; healing: None if nothing was given back."""
+    """constraint: over the text that is now generated, which is the text given back followed by
+    the answer; prefix: the ids of the prompt that are kept; healing: None if none were given
+    back."""
 
     constraint: Constraint
     prefix: tuple[int, ...]
@@ -40,11 +41,11 @@ class Healed:
 
 
 def heal(constraint: Constraint, prefix: Sequence[int], n: int) -> Healed:
-    """Give back as few of the last `n` ids of `prefix` as are asked for. Added tokens and control
-    ids are not given back.
+    """Give back as few of the last `n` ids of `prefix` as the constraint and the distribution need
+    (see the module). Added tokens and control ids are never given back.
 
-    Raises PromptError if the constraint is impossible even so, BudgetExceededError, and
-    ArgumentError for what is no sequence of ids."""
+    Raises PromptError if the constraint is impossible all the same, BudgetExceededError, and
+    ArgumentError if `prefix` is no sequence of ids."""
     if n < 0:
         raise DecodingError(f"cannot give back {n} ids of a prompt")
     with spending(constraint.budget):
@@ -88,8 +89,8 @@ def _most(tokenizer: Tokenizer, ids: tuple[int, ...], n: int) -> int:
 
 
 def _lost(constraint: Constraint, prompt: tuple[int, ...], kept: tuple[int, ...]) -> str | None:
-    """An answer whose ids, as `encode` writes it after the prompt's text, do not begin with the ids
-    that are kept."""
+    """An answer for which `encode(prompt text + answer)` does not begin with the ids that are kept;
+    None if none is found."""
     tokenizer = constraint.tokenizer
     tail, stays = tokenizer.last_text(prompt), tokenizer.last_text(kept)
     before = tokenizer.text_bytes(tail).decode("utf-8", "replace")
@@ -105,7 +106,7 @@ def _begun_with(text: bytes, dfa: ByteAutomaton) -> ByteAutomaton:
 
 
 def _answers(dfa: ByteAutomaton) -> Iterator[str]:
-    """For each first byte the shortest answer; then samples."""
+    """The shortest answer with each first byte, then samples."""
     rng = random.Random(0)
     found = dict.fromkeys([dfa.shortest() or b""])
     for byte in range(256):

@@ -1,5 +1,5 @@
 """The matcher, the one mutable object: it follows one sequence of ids along an engine, and writes
-masks into arrays that the caller owns. And the record of what a decoding loop wrote."""
+masks into arrays that the caller owns. `Generation` records what a decoding loop wrote."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Matcher:
-    """Where one sequence is. Make one with `Constraint.matcher`.
+    """Follows one sequence of ids. Make one with `Constraint.matcher`.
 
-    A failed call changes nothing: also one that goes over the budget of the constraint (each may
-    raise BudgetExceededError), or that is interrupted. It is for one thread at a time; use `copy`
-    for branches, of which each may have a thread of its own.
+    A failed call changes nothing, not even if it is interrupted or goes over the budget of the
+    constraint: any call may raise BudgetExceededError. Use a matcher in one thread at a time; make
+    branches with `copy`, which may run in threads of their own.
     """
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
@@ -48,7 +48,7 @@ class Matcher:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """What has been read, end-of-sequence included, the prompt not."""
+        """The ids that were read, with end-of-sequence and without the prompt."""
         return tuple(self._ids)
 
     @property
@@ -58,11 +58,12 @@ class Matcher:
 
     @property
     def is_finished(self) -> bool:
-        """Was end-of-sequence read, or is nothing left to read?"""
+        """Was end-of-sequence read, or can no id follow?"""
         return self._finished or not np.count_nonzero(self._engine.mask(self._state))
 
     def asked(self) -> tuple[Engine[Any], Any] | np.ndarray:
-        """What `batches` needs for the mask, int32 words: the engine and its state, or no id."""
+        """What `batches` needs for the mask: the engine and its state; or, once end-of-sequence
+        was read, the empty mask, packed."""
         if self._finished:
             return np.zeros((self._engine.n_ids + 31) // 32, dtype=np.int32)
         return self._engine, self._state
@@ -72,9 +73,9 @@ class Matcher:
 
         out: where to write, owned by the caller: packed int32 (ceil(V / 32),) or
         (batch, ceil(V / 32)) as inference engines use it (bit i % 32 of word i // 32 for id i); or
-        bool (V,) or (batch, V). V may exceed the tokenizer's ids; what is beyond is not allowed.
-        `row` is written, all other rows are left alone. Without `out`, a new bool array (n_ids,).
-        Returns the array. Raises BufferShapeError.
+        bool (V,) or (batch, V). V may exceed the tokenizer's ids; ids beyond them are not allowed.
+        Only row `row` is written. By default `out` is a new bool array (n_ids,). Returns the array.
+        Raises BufferShapeError.
         """
         bits = self._engine.mask(self._state)
         if self._finished:
@@ -91,8 +92,8 @@ class Matcher:
         return members(self._engine.mask(self._state))
 
     def allows(self, token: int) -> bool:
-        """Is this id in the mask? Where the engine can say so of one id alone (`Engine.allows`, in
-        the lift and the naive engine), no mask is computed. Raises ArgumentError for what is no
+        """Is this id in the mask? An engine that can decide a single id (one with an `allows`: the
+        lift and the naive engine) computes no mask. Raises ArgumentError if `token` is no
         integer."""
         if type(token) is not int:
             token = integer(token, "the id")
@@ -103,34 +104,35 @@ class Matcher:
         return alone(state, token) if alone else has(self._engine.mask(state), token)
 
     def min_tokens_to_accept(self) -> int:
-        """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
-        where it is complete, and once end-of-sequence was read. Raises BudgetExceededError where a
-        long search would have to find them."""
+        """The least number of ids that complete the text, end-of-sequence not counted; 0 where it
+        is complete, and once end-of-sequence was read. Raises BudgetExceededError if the search for
+        it is too long."""
         from bpe_automata.constructions.within import min_tokens
 
         with spending(getattr(self._engine, "budget", None)):
             return min_tokens(self._engine, self._state)
 
     def forced_tokens(self, limit: int | None = None) -> tuple[int, ...]:
-        """The ids that come next whatever the model says, at most `limit`: as long as only one is
-        possible and the text is not complete. The matcher stays where it is. Raises ArgumentError.
-        """
+        """The ids that come next whatever the model says, at most `limit` of them. They end where
+        several ids are possible or the text is complete. The matcher does not move. Raises
+        ArgumentError."""
         from bpe_automata.decoding.forced import forced_tokens
 
         with spending(getattr(self._engine, "budget", None)):
             return forced_tokens(self._engine, self._state, limit).ids
 
     def forced_bytes(self) -> bytes:
-        """The bytes that every text of the constraint has next, until it may be complete. This is
-        weaker than `forced_tokens`: it looks at the language alone, not at what may be tokenized
-        so. Raises UnsupportedFeatureError where the automaton does not say what its ids spell."""
+        """The bytes that come next in every text of the language, up to where it may be complete.
+        This is weaker than `forced_tokens`, as it looks at the language alone and not at how its
+        texts are tokenized. Raises UnsupportedFeatureError where the engine does not say what its
+        ids spell."""
         from bpe_automata.decoding.forced import forced_bytes
 
         return forced_bytes(self._engine, self._state)
 
     def advance(self, token: int) -> None:
-        """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError for
-        what is no integer; then nothing changed."""
+        """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError if
+        `token` is no integer; then nothing has changed."""
         token = integer(token, "the id")
         state = self._state
         if not 0 <= token < self._engine.n_ids:
@@ -145,7 +147,7 @@ class Matcher:
         ends = token in self._engine.eos_ids
         after = state if ends else self._engine.step(state, token)
         self._states[len(self._ids) + 1 :] = [after]
-        self._ids.append(token)  # until then nothing has changed, should it be interrupted
+        self._ids.append(token)  # an interrupt before this line changes nothing
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n ids. Raises DecodingError if there are fewer, ArgumentError."""
@@ -156,7 +158,7 @@ class Matcher:
             del self._ids[-n:]
 
     def copy(self) -> Matcher:
-        """An independent matcher at the same place."""
+        """An independent matcher at the same position."""
         twin = object.__new__(Matcher)
         twin._engine, twin._prefix = self._engine, self._prefix
         twin._states, twin._ids = list(self._states), list(self._ids)
@@ -168,7 +170,7 @@ class Matcher:
         return self.copy()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """States are numbers that mean nothing elsewhere, so the ids travel, and are read again."""
+        """The states' numbers mean nothing in another process, so it reads the ids again."""
         return _read_again, (self._engine, self._prefix, self.ids)
 
 
@@ -180,13 +182,13 @@ def _read_again(engine: Engine[Any], prefix: tuple[int, ...], ids: tuple[int, ..
 
 
 def matcher_of(automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> Matcher:
-    """A matcher along a token automaton: one given by hand, loaded from a file, or combined out of
-    others by `union`, `intersection`, `difference`.
+    """A matcher along a token automaton: one written by hand, loaded from a file, or made of others
+    by `union`, `intersection`, `difference`.
 
-    eos_ids: allowed exactly where the automaton accepts; none, where it has transitions of its own
-    for the end. n_ids: one more than the largest id, of the model rather than the automaton. For
-    many matchers of one automaton keep `engine = Listed(automaton, eos_ids, n_ids)` and make
-    `Matcher(engine)`: they share its masks. Raises what `Listed` raises.
+    eos_ids: allowed exactly where the automaton accepts; give none if the automaton has its own
+    transitions for the end. n_ids: one more than the largest id of the model, which the automaton
+    need not have. For many matchers of one automaton, keep `engine = Listed(automaton, eos_ids,
+    n_ids)` and make each with `Matcher(engine)`: they share its masks. Raises what `Listed` raises.
     """
     from bpe_automata.decoding.token_table import Listed
 
@@ -223,10 +225,10 @@ def _row_of(out: np.ndarray, row: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Healing:
-    """given_back: the prompt's last ids, which are written again; text: what they spell; reason:
-    who asked; answer: for "distribution" an answer that the whole prompt would have made
-    impossible; settled: was no such answer found any more in the end? (Answers are looked for among
-    the shortest ones by first byte, and samples.)"""
+    """given_back: the prompt's last ids, which are generated again; text: what they spell; reason:
+    why, see `healing`; answer: for "distribution", an answer that the whole prompt would have made
+    impossible; settled: after the healing, was no such answer found? (The search tries the
+    shortest answer with each first byte, and samples.)"""
 
     given_back: tuple[int, ...]
     text: bytes
@@ -235,13 +237,13 @@ class Healing:
     settled: bool
 
     def __str__(self) -> str:
-        from bpe_automata.decoding.visible import visible  # brings in all of `viz`
+        from bpe_automata.decoding.visible import visible  # imports all of `viz`
 
         told = f"{len(self.given_back)} token(s) of the prompt, {visible(self.text)}, given back"
         if self.reason == "constraint":
             return f"{told}: after them no answer is canonical"
-        shown = visible((self.answer or "").encode())
-        return f"{told}: the answer {shown} merges with them"
+        answer = visible((self.answer or "").encode())
+        return f"{told}: the answer {answer} merges with them"
 
 
 Reason = Literal["complete", "truncated"]
@@ -255,12 +257,12 @@ class Generation:
     `complete`: the text matches the whole regex (and `ids` are canonical, with that method).
     `finish_reason`: "complete" if the model ended the text or nothing could follow, "truncated" if
     it ran out of new tokens. A truncated text may happen to be complete.
-    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with what was
-    written in their place, `text` does not.
-    `log_weight`: natural log of the importance weight, the sum over the steps of the log mass that
-    the mask left; None where the loop does not see the mass.
+    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with those
+    written in place of them, and `text` is still only the completion.
+    `log_weight`: natural log of the importance weight: the sum, over the steps, of the log of the
+    probability mass inside the mask; None where the loop does not see the mass.
     `passes`: how often the model was called. `forced`: how many ids were not drawn, because no
-    other was possible. None where they were not counted.
+    other was possible. Both are None where the loop does not count them.
     """
 
     text: str

@@ -2,9 +2,9 @@
 
     { s in L : normalize(s) != s }
 
-Such texts have no canonical ids: `encode` writes the normalized text, and that is another one. So a
+Such texts have no canonical ids, as `encode` writes the normalized text, which is another one. So a
 constraint over a tokenizer with a normalizer (NFC, lower case, ...) is the language intersected
-with the texts that the normalizer leaves as they are.
+with the texts that the normalizer does not change.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _DEAD = -1
 
 @dataclass(frozen=True)
 class Removed:
-    """text: a shortest text of the language that the normalizer changes, up to the change; normal:
-    what it makes of it."""
+    """text: a text of the language that the normalizer changes, with as short a beginning as there
+    is that decides it; normal: what the normalizer makes of it."""
 
     text: str
     normal: str
@@ -41,8 +41,8 @@ class Removed:
 
 
 def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Removed | None:
-    """None if the normalizer leaves all texts of the language as they are. Raises
-    BudgetExceededError where that could not be settled."""
+    """None if the normalizer changes no text of the language. Raises BudgetExceededError if the
+    search for one is too long."""
     if not tokenizer.description.normalizers or language.is_empty:
         return None
     dfa = language.to_dfa() if isinstance(language, LinkedDFA) else language
@@ -56,8 +56,8 @@ def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Remo
 
 
 def _fixed(tokenizer: Tokenizer) -> tuple[np.ndarray, FilterProduct]:
-    """The texts that the normalizers leave alone, over bytes: (int32 [rows, 256], see
-    `tokenizer.alphabet`; the filters over its atoms)."""
+    """The texts that no normalizer changes, over bytes: (int32 [rows, 256], see
+    `tokenizer.alphabet`; the product of the filters, over the atoms)."""
     description, engine = tokenizer.description, tokenizer.backend.engine
     filters = with_room(lambda: filters_of(description.normalizers, engine))
     letters = build_alphabet(
@@ -67,8 +67,8 @@ def _fixed(tokenizer: Tokenizer) -> tuple[np.ndarray, FilterProduct]:
 
 
 def _shortest(utf8: np.ndarray, allowed: FilterProduct, dfa: ByteDFA) -> bytes | None:
-    """A shortest string of the language that is not fixed, by breadth-first search; the shortest
-    one that goes on so once it has been changed."""
+    """A string of the language that is not fixed, by breadth-first search: a shortest beginning
+    after which it cannot be fixed, then the shortest rest."""
     far, start = dfa.far, (dfa.start, 0, 0)  # states: DFA, row of UTF-8, filter
     came, waiting = {start}, deque([(b"", start)])
     while waiting:

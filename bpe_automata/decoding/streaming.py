@@ -1,4 +1,4 @@
-"""What is known of a text while it is written: its whole characters, and its finished parts."""
+"""A text while it is generated: its whole characters so far, and its finished parts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bpe_automata.decoding.matcher import Matcher
 @dataclass(frozen=True)
 class Streamed:
     """text: the whole characters so far; certain: how many of them cannot be taken back any more;
-    parts: the named parts that are finished and certain, in their order, as far as all ways to cut
-    the text agree; none is told behind the first on which they differ, and none without a text."""
+    parts: the named parts that are finished and certain, in order. Where the text can be cut into
+    parts in several ways, they end before the first part on which these differ."""
 
     text: str
     certain: int
@@ -28,9 +28,9 @@ class Streamed:
 
 
 class Stream:
-    """Follows a text while it is written: `matcher` reads its ids, and `read` tells what is known.
+    """Follows a text while it is generated: advance `matcher` by its ids, then `read` its text.
 
-    constraint: of parts that `part` named, or any other, which has no parts. prefix: the ids of the
+    constraint: any; its named parts are those that were made with `part`. prefix: the ids of the
     prompt. Raises what `Constraint.matcher` and `read` raise.
 
         stream = Stream(constrain(tokenizer, join(part("thought", text_until("</think>")), schema)))
@@ -53,7 +53,7 @@ class Stream:
         self._parts: dict[tuple[str, int, int], FinishedPart] = {}
 
     def read(self, hold: int = 0) -> Streamed:
-        """What is known now. hold: how many of the last ids the caller may yet take back. Raises
+        """The text so far. hold: how many of the last ids the caller may still take back. Raises
         ArgumentError, and BudgetExceededError for a text that can be cut into parts in more than
         10,000 ways."""
         hold, read = at_least(0, hold, "hold"), self.matcher.ids
@@ -69,7 +69,7 @@ class Stream:
             return Streamed(text, certain, self._finished(sure, has_ended))
 
     def _finished(self, sure: int, has_ended: bool) -> tuple[FinishedPart, ...]:
-        """The parts behind so many ids."""
+        """The parts that are finished after the first `sure` ids."""
         if self._parser is None:
             return ()
         for key in (found := self._parser.finished(self._behind[sure].readings, has_ended)):
@@ -80,7 +80,7 @@ class Stream:
         return tuple(self._parts[key] for key in found)
 
     def _take_back(self, kept: int) -> None:
-        """Forget all but the first ids."""
+        """Forget all ids after the first `kept`."""
         del self._behind[kept + 1 :], self._characters[kept:]
         del self._data[self._behind[kept].length :]
         self._ids, self._parts = self._ids[:kept], {}
@@ -99,7 +99,8 @@ class Stream:
 
 
 class _Behind(NamedTuple):
-    """Behind an id: the bytes so far, those of a character that is not finished, the readings."""
+    """After an id: the number of bytes so far, the bytes of an unfinished character, the readings
+    of the parser."""
 
     length: int
     begun: bytes
@@ -107,7 +108,7 @@ class _Behind(NamedTuple):
 
 
 _PARSERS: WeakKeyDictionary[ByteAutomaton, Parser] = WeakKeyDictionary()
-"""Those of languages that are followed, as their automata take long to make."""
+"""The parsers of the languages in use, kept because their automata take long to make."""
 
 
 def _parser_of(dfa: ByteAutomaton) -> Parser:
@@ -116,7 +117,7 @@ def _parser_of(dfa: ByteAutomaton) -> Parser:
 
 
 def _whole(data: bytes) -> tuple[str, bytes]:
-    """(the whole characters, the bytes of one that is not finished)."""
+    """(the whole characters, the bytes of an unfinished one after them)."""
     for end in range(len(data), max(len(data) - 4, -1), -1):
         try:
             return data[:end].decode(), data[end:]

@@ -1,9 +1,9 @@
-"""Runs an explicit token automaton: for a whole batch at once, or for a matcher.
+"""Explicit token automata as tables, run for a whole batch at once or by a matcher.
 
     step(states, ids)[b] = the state after ids[b] in states[b], 0 if it is not allowed there
 
-States are numbered from 1; 0 is dead. Nothing in the table changes: whoever steps carries the
-states. `Listed` is the engine over such a table that a `Matcher` follows.
+States are numbered from 1; 0 is dead. The table never changes; the caller holds the states of the
+batch. `Listed` is the engine over such a table that a `Matcher` follows.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _END_IS_LISTED = (
 
 @dataclass(frozen=True, eq=False)
 class TokenTable(Immutable):
-    """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`. Immutable: any
-    number of threads may use it.
+    """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`. It is
+    immutable, so any number of threads may use it.
 
     n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to
-    n_states. eos_ids: they lead from every accepting state to `end`, the last state, which nothing
-    leaves. names: of each state what the list calls it; None for 0 and `end`; states that no
-    accepted sequence passes are left out.
+    n_states. States that no accepted sequence passes are dropped. eos_ids: they lead from every
+    accepting state to `end`, the last state, which no transition leaves. names: what the list of
+    transitions calls each state; None for 0 and `end`.
     """
 
     n_ids: int
@@ -61,15 +61,16 @@ class TokenTable(Immutable):
     ) -> TokenTable:
         """The table of (state, id, next state), in any order; states are any hashable values.
 
-        accepting: where a sequence may end; by default the states that no transition leaves, and
-        then a sequence may also go on for ever, until whoever writes it stops. Otherwise states
-        that no accepted sequence passes are left out. eos_ids: allowed exactly in accepting states.
+        accepting: where a sequence may end. If given, states that no accepted sequence passes are
+        dropped. By default these are the states that no transition leaves, and a sequence may also
+        go on for ever, until the caller stops it. eos_ids: allowed exactly in accepting states.
         Without them end-of-sequence is an id like any other: list its transition, to a state that
-        nothing leaves. n_ids: of the model's vocabulary, one more than the largest id.
+        no transition leaves. n_ids: one more than the largest id of the model's vocabulary.
 
-        Raises MalformedAutomatonError (what is no transition, a negative id, a start or an
-        accepting state that is no state, a transition on one of `eos_ids`), NondeterministicError
-        (two next states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
+        Raises MalformedAutomatonError (an entry that is no transition, a negative id, a start or
+        an accepting state in no transition, a transition on one of `eos_ids`),
+        NondeterministicError (two next states), TokenOutOfRangeError, EmptyLanguageError,
+        ArgumentError.
         """
         if not isinstance(transitions, Iterable):
             raise MalformedAutomatonError(f"transitions is {short(transitions)}: give a list")
@@ -87,7 +88,7 @@ class TokenTable(Immutable):
 
     @classmethod
     def of(cls, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> TokenTable:
-        """The table of an automaton; names are its numbers. See `from_transitions`."""
+        """The table of an automaton, whose state numbers are the names. See `from_transitions`."""
         count = at_least(1, n_ids, "n_ids")
         return _made(automaton, end_ids(eos_ids, count), count, tuple(automaton.states()))
 
@@ -113,7 +114,7 @@ class TokenTable(Immutable):
 
     @property
     def finished(self) -> np.ndarray:
-        """bool [n_states + 1]: can nothing be read? So it is with 0 and `end`."""
+        """bool [n_states + 1]: can nothing be read? This is true of 0 and `end`."""
         return np.diff(self.rows.offsets) == 0
 
     def begin(self, batch: int) -> np.ndarray:
@@ -129,8 +130,8 @@ class TokenTable(Immutable):
         return out
 
     def step(self, states: Any, ids: Any) -> np.ndarray:
-        """int32 [B]: the state of each row after its id; 0 where the id is not allowed, or is none
-        of the vocabulary's. states, ids: integers [B]. Raises ArgumentError."""
+        """int32 [B]: the state of each row after its id; 0 where the id is not allowed, or is not
+        in the vocabulary. states, ids: integers [B]. Raises ArgumentError."""
         at, tokens = self._checked_states(states), _integers(ids, "ids")
         if len(at) != len(tokens):
             raise ArgumentError(f"{len(at)} states, but {len(tokens)} ids: give one of each a row")
@@ -163,10 +164,10 @@ class TokenTable(Immutable):
 
 
 class Listed(Immutable):
-    """An `Engine` over a token automaton that is written down: a list of transitions, a file,
-    `Constraint.automaton`, or what set algebra makes of others. Its states are those of the
-    `table`. It knows no text, so no prompt either: `prefix` is ignored, and what may
-    follow a prompt is what the automaton says."""
+    """An `Engine` over an explicit token automaton: one made of a list of transitions, loaded from
+    a file, made by `Constraint.automaton`, or by set algebra. Its states are those of the `table`.
+    Its ids spell nothing, so it cannot read a prompt: `prefix` is ignored, and the automaton alone
+    says which ids may follow."""
 
     def __init__(self, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> None:
         """eos_ids: ids that end the sequence where it is complete; no transition may read one (an
@@ -257,6 +258,6 @@ def _integers(values: Any, name: str) -> np.ndarray:
     """int64 [B]. Raises ArgumentError."""
     found = np.asarray(values)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        shown = f"{found.dtype} of shape {found.shape}"
-        raise ArgumentError(f"{name} is {shown}: give one integer a row")
+        kind = f"{found.dtype} of shape {found.shape}"
+        raise ArgumentError(f"{name} is {kind}: give one integer a row")
     return found.astype(np.int64)

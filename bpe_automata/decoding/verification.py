@@ -30,15 +30,15 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 _BATCH = 50  # walks and strings between two calls of `progress`
 _REFUSED = 8  # refused ids tried at the sampled prefix of each walk
 _STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes
-_LONGEST = 24  # ids before a walk turns home
-_MOST_TRIED = 100_000  # ids that the way home may have
+_LONGEST = 24  # random ids before a walk is completed
+_MOST_TRIED = 100_000  # ids that may complete a walk
 
 
 @dataclass(frozen=True)
 class Verification:
     """method: what the ids had to be; walks, strings: how many were compared; skipped: strings
-    that have no ids of their own (bytes without a token, an id spelled out that is never text, a
-    prompt that merges with them); counterexample: the first one found; seconds: wall time."""
+    without ids to compare (they have bytes without a token, spell an id that is never text, or
+    merge with the prompt); counterexample: the first one found; seconds: wall time."""
 
     method: Method
     walks: int
@@ -74,11 +74,11 @@ def verify(
 ) -> Verification:
     """Compare `n` random walks and `n` random strings with the tokenizer's own `encode`.
 
-    constraint: a language as `constrain` takes it, constrained by `method` here; or a `Constraint`,
-    whose ids are then held against `method`. method: "canonical" (ids must be the tokenizer's own;
-    the default) or "lift" (their bytes must match); by default that of a given `Constraint`.
-    prefix: ids of a prompt. progress: called with (done, n). Stops at the first counterexample.
-    Raises what `constrain` and `Constraint.matcher` raise.
+    constraint: a language as `constrain` takes it, which is then constrained by `method`; or a
+    `Constraint`, whose ids are then checked against `method`. method: "canonical" (ids must be the
+    tokenizer's own) or "lift" (their bytes must match); by default that of a given `Constraint`,
+    else "canonical". prefix: ids of a prompt. progress: called with (done, n). Stops at the first
+    counterexample. Raises what `constrain` and `Constraint.matcher` raise.
     """
     started = time.perf_counter()
     if isinstance(constraint, Constraint):
@@ -128,8 +128,8 @@ class Counterexample:
 
 
 class Oracle:
-    """One constraint beside the truth about it, after one prompt. walks, strings, skipped: how much
-    was compared so far, see `Verification`."""
+    """Checks one constraint after one prompt, by the tokenizer itself. walks, strings, skipped: how
+    much was compared so far, see `Verification`."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Oracle:
         seed: int,
     ) -> None:
         self.tokenizer, self.constraint, self.method = tokenizer, constraint, method
-        # What stands before a control id is another text.
+        # The tokenizer encodes the ids before a control id as a text of their own.
         self.prefix = tokenizer.last_text(prefix)
         self.engine = constraint.engine
         self.begin = self.engine.initial(prefix)
@@ -151,8 +151,8 @@ class Oracle:
     # ------------------------------------------------------------ walks
 
     def check_walk(self) -> Counterexample | None:
-        """What a new random walk shows to be wrong. It wanders over allowed ids and then goes home.
-        Raises BudgetExceededError where the search for the way home is cut short."""
+        """A counterexample from a new random walk, if it gives one. The walk takes random allowed
+        ids, and is then completed. Raises BudgetExceededError where that takes too many ids."""
         self.walks += 1
         state, ids = self.begin, list[int]()
         for _ in range(self.rng.randrange(_LONGEST)):
@@ -172,7 +172,7 @@ class Oracle:
         return ids[~np.isin(ids, self.engine.eos_ids)]
 
     def _goes_home(self, state: Hashable, ids: list[int]) -> bool:
-        """Add ids up to an accepting state, those first after which a text needs fewest bytes;
+        """Add ids up to an accepting state, each time one after which a text needs fewest bytes;
         False where they lead to a state in which nothing is allowed."""
         seen, most = {state}, len(ids) + _MOST_TRIED
         while not self.engine.accepting(state):
@@ -193,8 +193,8 @@ class Oracle:
         return True
 
     def distances(self, state: Hashable) -> np.ndarray:
-        """int32 [n_ids]: bytes that a shortest text still needs after each id read from the state,
-        as ordinary text; -1: none is in reach, or the id spells nothing."""
+        """int32 [n_ids]: how many bytes a shortest text still needs after each id, read from the
+        state as ordinary text; -1 where no text is in reach, or the id spells nothing."""
         dfa, begin = self.engine.dfa, self.engine.dfa_state(state)
         found = self._distances.get(begin)
         if found is None:
@@ -212,7 +212,7 @@ class Oracle:
         return found
 
     def _check_prefixes(self, ids: tuple[int, ...]) -> Counterexample | None:
-        """accepting, and end-of-sequence in the mask, iff the text is complete, at every prefix."""
+        """A prefix at which acceptance, or end-of-sequence in the mask, is not as the text says."""
         prefixes = [ids[:k] for k in range(len(ids) + 1)]
         state = self.begin
         for prefix, true in zip(prefixes, self._complete(prefixes), strict=True):
@@ -228,7 +228,7 @@ class Oracle:
         return None
 
     def _check_refused(self, ids: tuple[int, ...]) -> Counterexample | None:
-        """At a random prefix: refused ids that would complete a text of the language."""
+        """A refused id, at a random prefix, that would complete a text of the language."""
         prefix, state = ids[: self.rng.randrange(len(ids) + 1)], self.begin
         for token in prefix:
             state = self.engine.step(state, token)
@@ -253,7 +253,7 @@ class Oracle:
     # ------------------------------------------------------------ strings
 
     def check_string(self) -> Counterexample | None:
-        """What the ids of a new string of the language show to be wrong."""
+        """A counterexample from a new random string of the language, if it gives one."""
         string = self.constraint.dfa.sample(self.rng)
         ids = self._ids_of(string) if self.method == "canonical" else self._any_ids(string)
         if ids is None:
@@ -268,7 +268,7 @@ class Oracle:
         return None if self.engine.accepting(state) else self._wrong_end("not accepted", ids)
 
     def _ids_of(self, string: bytes) -> tuple[int, ...] | None:
-        """What `encode` makes of the string after the prompt; None if that is not its own ids."""
+        """What `encode` makes of the string after the prompt; None if it has no ids to compare."""
         prompt = self.tokenizer.text_bytes(self.prefix)
         try:
             ids = tuple(self.tokenizer.encode((prompt + string).decode("utf-8")))
@@ -298,12 +298,12 @@ class Oracle:
 
     @cached
     def _spelled(self) -> dict[bytes, int]:
-        """What ids spell, those left out that are never text."""
+        """For each spelling an id that has it and may be text."""
         spellings = enumerate(self.tokenizer.spellings)
         unread = self.constraint.unread
         return {spelled: token for token, spelled in spellings if spelled and token not in unread}
 
-    # ------------------------------------------------------------ the truth
+    # ------------------------------------------------------------ ground truth
 
     def _complete(self, sequences: list[tuple[int, ...]]) -> list[bool]:
         """For each sequence: does its text match, and is it what the method allows?"""

@@ -9,8 +9,8 @@ from bpe_automata.viz import visible as seen
 
 
 def visible(data: bytes | str) -> str:
-    """Between backticks: spaces as ␣, other invisible characters escaped, bytes that are no UTF-8
-    as \\xNN. Shortened in the middle when long."""
+    """The text between backticks: spaces as ␣, other invisible characters escaped, bytes that are
+    no UTF-8 as \\xNN. A long text is shortened in the middle."""
     return f"`{seen(data)}`"
 
 

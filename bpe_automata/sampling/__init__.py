@@ -1,10 +1,10 @@
 """Decoding loops for any model that gives logits, and faithful sampling.
 
-`decode` draws one text under the mask. What it and `weighted` draw is not the model's distribution
-given the language, but comes with the weights that correct for it (`weights`: `estimate`,
-`distribution`, `log_normaliser`). `smc` spends its sequences better; `adaptive` needs no masks;
-`rejection` is exact where it is fast enough. `decode_allowed` and `decode_without` keep to a
-`banning.AppliedBan`: by the mask, or by going back from what is banned.
+`decode` draws one text under the mask. It and `weighted` do not sample from the model's
+distribution conditioned on the language, but their samples have weights that correct for this (see
+`estimate`, `distribution`, `log_normaliser`). `smc` spends its sequences better; `adaptive` needs
+no masks; `rejection` is exact where it is fast enough. `decode_allowed` and `decode_without` obey a
+`banning.AppliedBan`: by the mask, or by rolling back banned text.
 """
 
 from bpe_automata.sampling._banned import BannedGeneration, Rollback, decode_allowed

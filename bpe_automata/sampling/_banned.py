@@ -1,5 +1,5 @@
-"""Decoding under a ban: what its two modes share, and the exact one, in which nothing banned ever
-gets into the mask. The other, by going back, is `rollback`."""
+"""Decoding under a ban: what both modes share, and the exact mode, whose masks allow only texts in
+which nothing is banned. The other mode, which goes back, is `_rollback`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
 @dataclass(frozen=True)
 class Rollback:
     """One time that decoding went back. position: how many ids stayed; token: the id that is banned
-    there from then on; word: what was banned in the text, None if all ids at the position after
-    this one were; discarded: the ids that were thrown away, the banned one first. token None: all
-    ids that a text could begin with were banned, so the bans were lifted, but those of ids that
-    complete what is banned."""
+    there from then on; word: the banned text, None if `token` was banned because all ids after it
+    were; discarded: the ids that were thrown away, the banned one first. Where all ids that a text
+    could begin with were banned, token is None: all bans but the certain ones were lifted, see
+    `_rollback`."""
 
     position: int
     token: int | None
@@ -43,10 +43,10 @@ class Rollback:
 class BannedGeneration(Generation):
     """A generation under a ban, and how often the ban acted.
 
-    acted: in exact mode the steps at which it took ids from the mask, in rollback mode how often
-    decoding went back. log_mass_removed: exact mode; natural log, at most 0: the sum over the steps
-    of the log share of the mask's mass that the ban left. rollbacks: in order. discarded: how many
-    ids were thrown away, those that a truncated text was cut by among them.
+    acted: in exact mode at how many steps the ban took ids from the mask, in rollback mode how
+    often decoding went back. log_mass_removed: in exact mode the sum, over the steps, of the
+    natural log of the share of the mask's mass that the ban keeps; at most 0. rollbacks: in order.
+    discarded: how many ids were thrown away, including those cut off a truncated text.
     """
 
     acted: int = 0
@@ -67,19 +67,19 @@ def text_before(banned: AppliedBan, prompt: Sequence[int], after: str | None) ->
 
 
 def tail(tokenizer: Tokenizer, prompt: Sequence[int]) -> str:
-    """The text that a prompt ends in: what its ids spell after the last added or control token."""
+    """The text at the end of a prompt: what its ids spell after the last added or control token."""
     silent = tokenizer.added_ids | tokenizer.description.controls
     first = max((k + 1 for k, token in enumerate(prompt) if token in silent), default=0)
     return tokenizer.decode(tuple(prompt[first:]), tuple(prompt[:first]))
 
 
 def kept(ban: Ban, before: str, pieces: Sequence[bytes]) -> int:
-    """How many ids may stay of a text that ran out of them, so that nothing in it is banned now
-    that nothing follows: whole words that end where it does, and what is banned of a text in which
-    the beginning of a character is shown as U+FFFD.
+    """How many ids of a truncated text may stay, so that nothing in it is banned although nothing
+    follows. Whole words at its end then count, as does what is banned once an incomplete character
+    at its end is decoded as U+FFFD.
 
-    before: the text before. pieces: what each id spells; nothing may be banned in them if the text
-    goes on.
+    before: the text before. pieces: what each id spells; they hold nothing that would be banned
+    whatever follows.
     """
     first, n = before.encode(), len(pieces)
     ends = [*accumulate(map(len, pieces), initial=len(first))]  # of the first k ids
@@ -88,8 +88,8 @@ def kept(ban: Ban, before: str, pieces: Sequence[bytes]) -> int:
         whole = len(data) - _unfinished(data)
         if not ban.whole_word and whole == len(data):
             return n
-        shown = data if whole == len(data) else data[:whole] + _UNKNOWN
-        found = next(ban.spans(shown, len(first)), None)
+        readable = data if whole == len(data) else data[:whole] + _UNKNOWN
+        found = next(ban.spans(readable, len(first)), None)
         if found is None:
             return n
         n = max((k for k in range(n) if ends[k] <= found[0]), default=0)
@@ -111,7 +111,7 @@ def _unfinished(data: bytes) -> int:
 #
 #     ids drawn under the constraint to L - { texts in which something is banned }
 #
-# No rollback is needed: the mask sees whether what is banned can still be avoided.
+# No rollback is needed: the mask has no id after which a banned text could not be avoided.
 
 
 def decode_allowed(
@@ -124,14 +124,14 @@ def decode_allowed(
     temperature: float = 1.0,
     seed: int | np.random.Generator | None = None,
 ) -> BannedGeneration:
-    """A text in which nothing is banned, drawn under the mask that knows it.
+    """A text in which nothing is banned, drawn under the mask of these texts.
 
     banned: the ban, and what else constrains: `AppliedBan(ban, any_text(tokenizer))` for nothing
-    else. after: the text before, in which a banned word may begin; None: that of the prompt, what
-    its ids spell after the last added or control token. The rest as for `decode`. A text that runs
-    out of ids may end in what is a whole word only because nothing follows: it is cut before that.
+    else. after: the text before, in which a banned word may begin; None: the text of the prompt
+    that follows its last added or control token. The rest as for `decode`. A truncated text that
+    ends in a banned whole word, only because nothing follows, is cut before that word.
 
-    Raises what `decode` raises, and EmptyLanguageError if the ban leaves nothing.
+    Raises what `decode` raises, and EmptyLanguageError if every text is banned.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     before = text_before(banned, prompt, after)
@@ -144,7 +144,7 @@ def decode_allowed(
 
 
 class _Run(Run):
-    """One sequence on its way, under the mask that knows the ban and `plain`, which does not."""
+    """One sequence in progress. Its mask obeys the ban, that of `plain` does not."""
 
     plain: Matcher
     log_mass_removed = 0.0
@@ -161,7 +161,7 @@ class _Run(Run):
         self.plain.advance(token)
 
     def banned_result(self, banned: AppliedBan, before: str) -> BannedGeneration:
-        """How it ended."""
+        """The result of the run."""
         constraint = banned.constraint
         tokenizer, eos_ids = constraint.tokenizer, constraint.eos_ids
         ids = [token for token in self.matcher.ids if token not in eos_ids]

@@ -1,4 +1,4 @@
-"""From logits to one id, what every loop checks first, and where a sequence ends.
+"""From logits to one id; where a sequence ends; and the arguments that every loop checks.
 
 draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },  u in [0, 1)
 """
@@ -18,17 +18,17 @@ from bpe_automata.errors import ArgumentError, LogitsError
 
 Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
 """ids so far, prompt and generated -> the logits of the next id: floating or integer [V],
-V >= n_ids. A torch tensor does where numpy can read it: on the CPU, without gradient, not
+V >= n_ids. A torch tensor will do if numpy can read it: on the CPU, without gradient, not
 bfloat16."""
 
 
 def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) -> np.ndarray:
     """Natural logs of the distribution of the next id, float64 [n_ids].
 
-    logits: floating or integer [V]; where V > n_ids, the ids beyond keep their mass and are cut
-    off, so that the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy
-    choice: the distribution is then that of temperature 1), and finite. Raises LogitsError,
-    ArgumentError.
+    logits: floating or integer [V]; where V > n_ids, the surplus ids have their share of the mass
+    and are not in the result, so its exponentials may add up to less than 1. temperature: finite,
+    over 0, or 0 for a greedy choice (the distribution is then that of temperature 1). Raises
+    LogitsError, ArgumentError.
     """
     temperature = checked_temperature(temperature)
     found = _numbers(logits)
@@ -45,7 +45,7 @@ def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) 
 
 
 def _numbers(logits: Any) -> np.ndarray:
-    """Real numbers; what would have to be cast to them is refused."""
+    """The logits as an array of real numbers. Other types are refused, not cast."""
     advice = "give real numbers (of a torch tensor: logits.detach().float().cpu().numpy())"
     try:
         found = np.asarray(logits)
@@ -69,19 +69,19 @@ def _check(logits: np.ndarray) -> None:
 def draw(
     log_p: np.ndarray, allowed: np.ndarray, u: float, greedy: bool = False
 ) -> tuple[int, float]:
-    """One id of the allowed ones, and the natural log of their mass.
+    """One of the allowed ids, and the natural log of the mass of all of them.
 
-    log_p: float64 [n]; allowed: bool [n]; u: uniform in [0, 1). greedy: the likeliest, the first of
-    equals. Raises LogitsError if the model gives none of them any mass.
+    log_p: float64 [n]; allowed: bool [n]; u: uniform in [0, 1). greedy: take the likeliest id, the
+    first of equals. Raises LogitsError if the model gives no allowed id any mass.
     """
-    left = np.where(allowed, log_p, -np.inf)
-    best = int(np.argmax(left))
-    highest = left[best]
+    masked = np.where(allowed, log_p, -np.inf)
+    best = int(np.argmax(masked))
+    highest = masked[best]
     if highest == -np.inf:
         raise LogitsError(
             f"the model gives no mass to any of the {int(np.count_nonzero(allowed))} ids allowed"
         )
-    cumulative = np.cumsum(np.exp(left - highest))
+    cumulative = np.cumsum(np.exp(masked - highest))
     log_mass = float(highest + np.log(cumulative[-1]))
     if greedy:
         return best, log_mass
@@ -89,8 +89,8 @@ def draw(
 
 
 def piece(cumulative: np.ndarray, u: Any) -> np.ndarray:
-    """int64, of the shape of u: into which piece of [0, cumulative[-1]) a point at the share u,
-    0 <= u < 1, falls. It may round up to the end: then the last piece of any length is meant."""
+    """int64, of the shape of u: which piece of [0, cumulative[-1]) the point u * cumulative[-1] is
+    in, 0 <= u < 1. A point that rounds up to the end is in the last piece that is not empty."""
     found = np.searchsorted(cumulative, u * cumulative[-1], side="right")
     return np.minimum(found, np.searchsorted(cumulative, cumulative[-1], side="left"))
 
@@ -99,16 +99,16 @@ def piece(cumulative: np.ndarray, u: Any) -> np.ndarray:
 
 
 def has_ended(matcher: Matcher, constraint: Constraint) -> bool:
-    """Was end-of-sequence read or, in a language that has none, can nothing follow? Then the model
-    has been asked about all of the text. A mask is computed only where it decides."""
+    """Was end-of-sequence read or, if there are no end-of-sequence ids, can nothing follow? Then
+    the model was asked about all of the text. A mask is computed only in the second case."""
     if constraint.eos_ids:
         return _was_read(matcher, constraint)
     return only_the_end_follows(matcher, constraint)
 
 
 def only_the_end_follows(matcher: Matcher, constraint: Constraint) -> bool:
-    """Is the text complete, and can nothing follow but end-of-sequence? So too once that was read.
-    A sequence that ran into a dead end, as those of the naive engine may, is not complete."""
+    """Is the text complete, and can nothing follow but end-of-sequence? True also once that was
+    read; False in a dead end, which a sequence of the naive engine may run into."""
     if _was_read(matcher, constraint):
         return True
     if not matcher.is_accepting:
@@ -129,7 +129,7 @@ def _was_read(matcher: Matcher, constraint: Constraint) -> bool:
 def checked(
     prompt: Sequence[int], max_new_tokens: int, temperature: float, *, greedy: bool = True
 ) -> tuple[tuple[int, ...], int, float]:
-    """The three as they are meant. greedy: may the temperature be 0? Raises ArgumentError."""
+    """The three arguments, checked. greedy: may the temperature be 0? Raises ArgumentError."""
     return (
         sequence_of_ids(prompt),
         at_least(0, max_new_tokens, "max_new_tokens"),

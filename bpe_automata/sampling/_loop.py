@@ -1,7 +1,7 @@
 """Decoding with any model that gives logits.
 
-Each id takes one uniform number from the generator, also where only one id is possible and the
-model is not asked. So a seed gives the same text with and without forced ids.
+Each id takes one uniform number from the generator, even where only one id is possible and the
+model is not called. So a seed gives the same text with and without forced ids.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def decode(
 ) -> Generation:
     """A text of the constraint, drawn id by id from the model's distribution under the mask.
 
-    model: called with the ids so far, prompt first, see `Model`. prompt: ids that the text comes
-    after. max_new_tokens: end-of-sequence included. temperature: 0 takes the likeliest id.
-    forced: where only one id is possible, do not ask the model; the ids are the same. close: keep
-    to texts of at most `max_new_tokens` ids, end-of-sequence not counted (see `Constraint.within`).
-    The longest of them leave no room for end-of-sequence, so they are complete but have no weight:
-    for weights give `constraint.within(max_new_tokens - 1)` instead, where there is such an id.
+    model: called with the ids so far, prompt first, see `Model`. prompt: the ids before the text.
+    max_new_tokens: end-of-sequence included. temperature: 0 takes the likeliest id. forced: do not
+    call the model where only one id is possible; the ids are the same. close: keep to texts of at
+    most `max_new_tokens` ids, end-of-sequence not counted (see `Constraint.within`). The longest of
+    them leave no room for end-of-sequence, so they are complete but have no weight. For weights,
+    give `constraint.within(max_new_tokens - 1)` instead, if there are end-of-sequence ids.
 
-    `log_weight` of the result is None where the distribution of some id was not seen (forced ids),
-    or not followed (temperature 0), or where the ids ran out before end-of-sequence was read: the
-    model was not asked whether it would have ended there.
+    `log_weight` of the result is None if the distribution of some id was not seen (forced ids) or
+    not followed (temperature 0), or if the ids ran out before end-of-sequence was read, as the
+    model was then not asked whether it would have ended there.
 
     Raises PromptError, LogitsError, ArgumentError, BudgetTooSmallError and, if the model raises,
     ModelError from that.
@@ -59,7 +59,7 @@ def decode(
 
 
 class Run:
-    """One sequence on its way. It owns its matcher."""
+    """One sequence in progress. It owns its matcher."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Run:
         self.matcher.advance(self.drawn(allowed, u)[0])
 
     def drawn(self, allowed: np.ndarray, u: float) -> tuple[int, float, np.ndarray]:
-        """The next id, the natural log of the mass of all that is allowed, and the natural logs of
-        the model's distribution. allowed: bool [n_ids]; u: see `draw`."""
+        """(the next id, the natural log of the mass of all allowed ids, the natural logs of the
+        model's distribution). allowed: bool [n_ids]; u: see `draw`."""
         self.passes += 1
         logits = asked(self.model, self.prompt, self.matcher.ids)
         log_p = log_probabilities(logits, len(allowed), self.temperature)
@@ -97,7 +97,7 @@ class Run:
         return token, log_mass, log_p
 
     def result(self, constraint: Constraint) -> Generation:
-        """How it ended."""
+        """The result of the run."""
         return generation(
             constraint,
             self.matcher,
@@ -125,7 +125,7 @@ def generation(
     passes: int | None = None,
     forced: int | None = None,
 ) -> Generation:
-    """What a matcher has read, as a result."""
+    """The `Generation` of the ids that a matcher has read."""
     ids = tuple(token for token in matcher.ids if token not in constraint.eos_ids)
     return Generation(
         constraint.tokenizer.decode(ids, prompt),

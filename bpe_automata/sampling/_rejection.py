@@ -1,11 +1,11 @@
-"""Rejection sampling, of whole sequences and of single ids. Of whole sequences: generate freely,
-keep what is in the language.
+"""Rejection sampling, of whole sequences and of single ids. For whole sequences: generate freely,
+and keep a sequence that is in the language.
 
     X ~ p,  kept iff X in L,    so X | kept ~ p( . | L),  exactly
 
-A try is given up at the first id that no text of the language goes on with, which changes nothing
-but the time. On average 1 / p(L) tries are needed for one sample: for languages that the model
-writes anyway, or as the truth that other methods are held against.
+A try stops at the first id after which it cannot be in the language; this only saves time. One
+sample takes 1 / p(L) tries on average, so the method suits languages that the model writes anyway,
+and serves as the ground truth for other methods.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from bpe_automata.sampling._loop import asked, generation, weighted_generation
 
 @dataclass(frozen=True)
 class Rejections:
-    """generations: exact samples, independent, without weights; tries: sequences that were begun;
-    truncated: tries that were still in the language after `max_new_tokens`, so not kept; passes:
-    calls of the model in all; wanted: samples asked for."""
+    """generations: exact, independent samples without weights; tries: how many sequences were
+    begun; truncated: how many of them could still have been in the language after
+    `max_new_tokens`, and were not kept; passes: calls of the model in all; wanted: how many samples
+    were asked for."""
 
     generations: tuple[Generation, ...]
     tries: int
@@ -43,9 +44,9 @@ class Rejections:
 
     @property
     def probability(self) -> float:
-        """An unbiased estimate of Z (see `weights`): kept / tries where the tries were used up,
-        else (n - 1) / (tries - 1), since the last try is a kept one by design (Haldane 1945). 1
-        sample wanted and found tells nothing: NaN."""
+        """An unbiased estimate of Z (see `_weights`): kept / tries if the tries were used up, else
+        (n - 1) / (tries - 1), since the last try is always a kept one (Haldane 1945). NaN if n was
+        1 and the sample was found, as there is no such estimate."""
         kept = len(self.generations)
         if kept < self.wanted:
             return kept / self.tries
@@ -64,11 +65,11 @@ def rejection(
     max_tries: int = 10_000,
 ) -> Rejections:
     """`n` exact samples of the model's distribution conditioned on the language, or as many as
-    `max_tries` tries give: fewer are no less exact.
+    `max_tries` tries give, which are just as exact.
 
-    For model, prompt, max_new_tokens and seed see `decode`; for the distribution see `weights`. The
-    distribution of temperature T is the model's own at that temperature. Raises PromptError,
-    LogitsError, ArgumentError, and ModelError if the model raises.
+    For model, prompt, max_new_tokens and seed see `decode`; for the distribution see `_weights`.
+    temperature: over 0; the model's own distribution is then the one at that temperature. Raises
+    PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
     n, max_tries = at_least(1, n, "n"), at_least(1, max_tries, "max_tries")
@@ -98,9 +99,8 @@ def rejection(
 # Adaptive rejection, per token: ask about single ids instead of computing a mask.
 #
 # Draw an id from the model's distribution; if it is not allowed, remove it and draw from the rest,
-# until one is allowed. That one has the distribution p( . | allowed), as under a mask. The mass
-# that the mask would have left is then not known, but it can be estimated. With S the ids not drawn
-# yet,
+# until one is allowed. That one has the distribution p( . | allowed), as under a mask. The mass of
+# all allowed ids is not computed, but it can be estimated. With S the ids not drawn yet,
 #
 #     m = p(allowed) = p(allowed ids drawn so far) + p(allowed ids in S)
 #
@@ -119,7 +119,7 @@ def rejection(
 
 class Found(NamedTuple):
     """token: the first allowed id, None if no id with any mass is allowed; mass: the estimate M;
-    tested: ids that were asked about."""
+    tested: how many ids were tested."""
 
     token: int | None
     mass: float
@@ -128,8 +128,8 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Adaptive:
-    """generations: weighted samples, independent; tested: ids that were asked about in all, where
-    masks would have asked about every id at each step; passes: calls of the model in all."""
+    """generations: independent weighted samples; tested: how many ids were tested in all, where
+    masks would have tested every id at each step; passes: calls of the model in all."""
 
     generations: tuple[Generation, ...]
     tested: int
@@ -147,13 +147,13 @@ def adaptive(
     seed: int | np.random.Generator | None = None,
     accepts: int = 1,
 ) -> Adaptive:
-    """`n` samples with weights, drawn without masks. Pays where testing one id is far cheaper than
-    a mask (the naive engine, the lift where it is cold); the canonical engine computes and keeps
-    its masks anyway, so there this is for comparison.
+    """`n` samples with weights, drawn without masks. This pays where testing one id is far cheaper
+    than a mask: with the naive engine, and with the lift while little is cached. The canonical
+    engine computes and caches masks anyway, so with it this is for comparison.
 
-    accepts: allowed ids to draw at each step before the last look; more of them make the weights
-    less noisy. For the other arguments see `decode`, for the distribution `weights`. Raises
-    PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
+    accepts: how many allowed ids are drawn at each step before y (see above); more of them make the
+    weights less noisy. For the other arguments see `decode`, for the distribution `_weights`.
+    Raises PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
     n, accepts = at_least(1, n, "n"), at_least(1, accepts, "accepts")
@@ -199,15 +199,15 @@ def first_allowed(
     distribution: float64 [n], adding up to at most 1; order: the ids with any mass, drawn without
     replacement; accepts: allowed ids to draw before y.
     """
-    left = distribution.copy()
+    remaining = distribution.copy()
     token, mass, tested, count = None, 0.0, 0, 0
     for drawn in order:
         tested += 1
         allowed = allows(drawn)
         if count == accepts:  # this is y
-            mass += float(left.sum()) if allowed else 0.0
+            mass += float(remaining.sum()) if allowed else 0.0
             break
-        left[drawn] = 0.0
+        remaining[drawn] = 0.0
         if allowed:
             token, count = drawn if token is None else token, count + 1
             mass += float(distribution[drawn])
@@ -217,11 +217,11 @@ def first_allowed(
 def without_replacement(distribution: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
     """The ids with any mass, each drawn from the distribution of those not drawn yet. Lazy; one
     uniform number each."""
-    left = distribution.copy()
+    remaining = distribution.copy()
     while True:
-        cumulative = np.cumsum(left)
+        cumulative = np.cumsum(remaining)
         if not cumulative[-1] > 0:
             return
         drawn = int(piece(cumulative, rng.random()))
         yield drawn
-        left[drawn] = 0.0
+        remaining[drawn] = 0.0

@@ -1,13 +1,13 @@
 """Decoding under a ban by going back, for models that only give logits.
 
-Ids are drawn as if nothing were banned. As soon as something banned is complete, decoding goes back
-to the first id of it, bans that id there (after just these ids), and goes on. Where every id is
-banned, the id before is. End-of-sequence completes whole words.
+Ids are drawn as if nothing were banned. As soon as a banned text is complete, decoding goes back to
+its first id, bans that id after the ids before it, and goes on. Where every id is banned, the id
+before them is banned as well. End-of-sequence completes whole words.
 
-What can be written is what can be written in exact mode; how likely it is, is not: an id that was
-banned once stays banned at its position, whatever else it might have led to. Such bans may come to
-forbid every beginning, although there are texts left. Then only those bans stay that are certain:
-of ids that complete something banned, and of ids after which every id is so banned.
+The texts that can be written are those of exact mode, but their probabilities differ: an id that
+was banned once stays banned after these ids, whatever else it might have led to. Such bans may come
+to forbid every first id although some text is allowed. Then only the certain bans are kept: those
+of ids that complete a banned text, and of ids after which every id has a certain ban.
 
 The scheme is that of Clay, "Using Finite State Machine (FSM) and Rollback Mechanism to Restrict LLM
 from Generating Banned Words" (2024); going further back, the cap, and words that begin or end
@@ -35,7 +35,7 @@ from bpe_automata.sampling._logits import (
 )
 from bpe_automata.sampling._loop import asked
 
-_KEPT = 32  # positions whose distribution is kept, so that going back asks the model nothing anew
+_KEPT = 32  # positions whose distribution is cached, so that going back needs no new calls
 _End = Literal["complete", "truncated"] | None
 _Bans = dict[tuple[int, ...], set[int]]
 
@@ -51,11 +51,12 @@ def decode_without(
     seed: int | np.random.Generator | None = None,
     max_rollbacks: int = 1000,
 ) -> BannedGeneration:
-    """A text in which nothing is banned, by going back from what is.
+    """A text in which nothing is banned, by going back where something is.
 
-    banned, after: as for `decode_allowed`. max_new_tokens: of the text and its end-of-sequence, ids
-    that were thrown away not counted. max_rollbacks: a text that would need more is cut before what
-    is banned, and truncated. One uniform number is drawn for each id, those thrown away among them.
+    banned, after: as for `decode_allowed`. max_new_tokens: of the text with its end-of-sequence;
+    ids that were thrown away are not counted. max_rollbacks: a text that would need more is
+    truncated before the banned text. One uniform number is drawn for each id, also for those
+    thrown away.
 
     Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
     of the constraint that the model gives any mass is banned.
@@ -73,8 +74,8 @@ def decode_without(
 
 
 class _Run:
-    """One sequence on its way. `_taken`: what was banned after which ids; `_dead`:
-    the certain part of that; `_distributions`: log-probabilities at the last positions."""
+    """One sequence in progress. `_taken`: the ids that are banned, by the ids before them; `_dead`:
+    those with a certain ban; `_distributions`: log-probabilities at the last positions."""
 
     max_rollbacks = 0
 
@@ -121,7 +122,7 @@ class _Run:
         return self._ended() if ended else "truncated"
 
     def _distribution(self, n_ids: int) -> np.ndarray:
-        """float64 [n_ids], of the next id; asked for once as long as it is kept."""
+        """float64 [n_ids]: the log-probabilities of the next id, cached for the last positions."""
         position = len(self._watch.ids)
         if position not in self._distributions:
             self._passes += 1
@@ -131,14 +132,14 @@ class _Run:
         return self._distributions[position]
 
     def _ended(self) -> _End:
-        """The text ends here, if nothing banned is complete by that."""
+        """The text ends here, unless that completes a banned text."""
         before, ids = len(self._rollbacks), self._watch.ids
         could_follow = set(self._matcher.allowed_ids().tolist()) - self._eos_ids
         end = self._matched(self._watch.ended(), ended=True)
         if len(self._rollbacks) == before:
             return end or "complete"
         self._ban(self._dead, ids, self._eos_ids)
-        if not could_follow:  # seen here: without end-of-sequence ids, no id is left to be banned
+        if not could_follow:  # the last id is dead; without eos ids nothing else would say so
             self._ban(self._dead, ids[:-1], ids[-1:])
         return None
 
@@ -152,7 +153,8 @@ class _Run:
         return self._back(first, self._watch.word(first, ended))
 
     def _emptied(self, possible: set[int]) -> _End:
-        """All that could follow is banned, so the last id is. possible: what could follow."""
+        """Every id that could follow is banned, so ban the last id. possible: the ids that could
+        follow."""
         ids = self._watch.ids
         certain = possible <= self._dead.get(ids, set())
         if ids:
@@ -195,7 +197,7 @@ class _Run:
         }
 
     def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
-        """How it ended."""
+        """The result of the run."""
         watch = self._watch
         if end == "truncated":
             n = len(watch.ids) - kept(watch.ban, self._before, watch.pieces)

@@ -1,13 +1,14 @@
-"""Sequential Monte Carlo: many sequences at once, the hopeless ones replaced by copies of others.
+"""Sequential Monte Carlo: many sequences at once, where those of low weight are replaced by copies
+of others.
 
-    w <- w m_t                       m_t: the mass that the mask leaves, before anything is drawn
+    w <- w m_t                       m_t: the mass of the ids in the mask, before one is drawn
     resample if ESS(w) < threshold n
     x_t ~ p( . | x_<t) under the mask
 
-m_t does not depend on the id that is drawn after it, so it is weighed first, and copies part ways
-at once. The mean weight at the end is an unbiased estimate of Z, with and without resampling, and
-the weighted samples converge to the target (see `weights`) as their number grows. Sequences that
-have ended keep their weight, and take part in resampling.
+m_t does not depend on the id that is drawn after it, so weights change before the draw, and copies
+made by resampling draw ids of their own at once. The mean weight at the end is an unbiased estimate
+of Z, with and without resampling, and the weighted samples converge to the target (see `_weights`)
+as their number grows. Sequences that have ended keep their weight, and take part in resampling.
 
 Source: Del Moral, Doucet, Jasra, *Sequential Monte Carlo samplers*, 2006; for language models Lew
 et al., *Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs*,
@@ -41,8 +42,8 @@ from bpe_automata.sampling._weights import effective_sample_size, log_normaliser
 @dataclass(frozen=True)
 class Population:
     """generations: weighted samples; log_normaliser: natural log of the estimate of Z, -inf if no
-    sequence ended; sizes: the effective sample size at each step, once weighed; resampled: the
-    steps at which there was resampling; passes: calls of the model in all."""
+    sequence ended; sizes: the effective sample size at each step, before resampling; resampled:
+    the steps at which there was resampling; passes: calls of the model in all."""
 
     generations: tuple[Generation, ...]
     log_normaliser: float
@@ -77,7 +78,7 @@ def smc(
     run = _Run(model, constraint, prompt, particles, temperature)
     sizes, resampled = [], []
     for step in range(max_new_tokens):
-        if not run.on_their_way():
+        if not run.running():
             break
         run.weigh()
         sizes.append(effective_sample_size(run.log_weights))
@@ -115,7 +116,7 @@ def weighted(
 
 
 class _Distribution(NamedTuple):
-    """log_p: float64 [n_ids]; allowed: bool [n_ids]; log_mass: of what is allowed."""
+    """log_p: float64 [n_ids]; allowed: bool [n_ids]; log_mass: that of the allowed ids."""
 
     log_p: np.ndarray
     allowed: np.ndarray
@@ -123,7 +124,7 @@ class _Distribution(NamedTuple):
 
 
 class _Run:
-    """Particles on their way: a matcher and a log weight each."""
+    """A population in progress: each particle has a matcher and a log weight."""
 
     def __init__(
         self,
@@ -140,21 +141,21 @@ class _Run:
         self.log_weights = np.zeros(particles)
         self._distributions: dict[tuple[int, ...], _Distribution] = {}
 
-    def on_their_way(self) -> list[int]:
+    def running(self) -> list[int]:
         """The particles that have neither ended nor lost all weight."""
         alive = np.flatnonzero(self.log_weights > -np.inf).tolist()
         return [k for k in alive if not has_ended(self.matchers[k], self.constraint)]
 
     def weigh(self) -> None:
-        """Multiply each weight by the mass that the mask leaves; sequences that the model gives
-        nothing to go on with lose theirs."""
+        """Multiply each weight by the mass of the ids in the mask. A sequence loses its weight if
+        the model gives none of these ids any mass."""
         self._distributions = {}
-        for k in self.on_their_way():
+        for k in self.running():
             self.log_weights[k] += self._distribution(self.matchers[k]).log_mass
 
     def _distribution(self, matcher: Matcher) -> _Distribution:
-        """The distribution of the next id under the mask, asked for once for the same ids at each
-        step."""
+        """The distribution of the next id under the mask. At each step, sequences with the same ids
+        share one call of the model."""
         found = self._distributions.get(matcher.ids)
         if found is None:
             self.passes += 1
@@ -166,14 +167,14 @@ class _Run:
         return found
 
     def resample(self, rng: np.random.Generator) -> None:
-        """All weights become their mean."""
+        """Draw the particles anew by their weights, which all become the mean weight."""
         chosen = resample(normalised(self.log_weights), rng)
         self.matchers = [self.matchers[k].copy() for k in chosen.tolist()]
         self.log_weights[:] = log_normaliser(self.log_weights).value
 
     def draw(self, rng: np.random.Generator) -> None:
         """Each particle reads one more id."""
-        for k in self.on_their_way():
+        for k in self.running():
             matcher = self.matchers[k]
             distribution = self._distribution(matcher)
             token, _ = draw(distribution.log_p, distribution.allowed, rng.random())
@@ -198,6 +199,6 @@ class _Run:
 
 
 def resample(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Indices of the particles that go on, ascending, int64 [n]; weights: [n], adding up to 1."""
+    """int64 [n]: indices of the particles to copy, ascending; weights: [n], adding up to 1."""
     n = len(weights)
     return piece(np.cumsum(weights), (np.arange(n) + rng.random()) / n)

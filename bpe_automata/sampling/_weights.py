@@ -1,17 +1,17 @@
-"""Importance weights: what samples that were masked step by step say about the exact distribution.
+"""Importance weights: estimates of the exact distribution from samples masked step by step.
 
     p       the model's own distribution of complete texts, end-of-sequence included
     Z       p(language), the probability that the model on its own writes a text of the language
     target  p(x) / Z on the language: the model conditioned on it
-    q(x)    prod p(x_t | x_<t) / m_t, the distribution under the mask, which leaves the mass m_t
+    q(x)    prod p(x_t | x_<t) / m_t, the distribution under the mask, whose ids have the mass m_t
     w(x)    prod m_t = p(x) / q(x), so E_q[w] = Z and E_q[w f] = Z E_target[f]
 
-Where a text ends: end-of-sequence is an id like any other, so its probability is part of p(x). In
-a language that has no end-of-sequence ids, a text ends where nothing can follow it. Both only
-within `max_new_tokens`: the target is conditioned on that as well, and a sequence that did not end
-has weight zero. With `constraint.within(max_new_tokens - 1)` none runs out of ids: one is left for
-end-of-sequence. Where there is no such id, `within(max_new_tokens)` does that, for another target:
-also where the budget ends nothing can follow, so a text ends there too.
+End-of-sequence is an id like any other, so its probability is part of p(x). Without end-of-sequence
+ids, a text ends where nothing can follow it. The target is conditioned on ending within
+`max_new_tokens` as well: a sequence that did not end has weight zero. No sequence is truncated
+under `constraint.within(max_new_tokens - 1)`, which keeps one id for end-of-sequence. Without
+end-of-sequence ids `within(max_new_tokens)` does the same, for another target: there a text also
+ends where its ids are used up, as nothing can follow.
 
     E_target[f] ~ sum w_i f(x_i) / sum w_i
 
@@ -31,25 +31,25 @@ from bpe_automata.errors import ArgumentError
 
 
 class Estimate(NamedTuple):
-    """value and its standard error, both float64, of the shape of one of the values."""
+    """value and its standard error, both float64, of the shape that f has for one sample."""
 
     value: np.ndarray
     standard_error: np.ndarray
 
 
 class LogNormaliser(NamedTuple):
-    """value: natural log of the estimate of Z, -inf if no sample has weight; standard_error: of
-    that log, inf where one sample or none cannot tell."""
+    """value: natural log of the estimate of Z, -inf if no sample has weight; standard_error: that
+    of the log, inf for a single sample, or if no sample has weight."""
 
     value: float
     standard_error: float
 
 
 def log_weights(generations: Sequence[Generation]) -> np.ndarray:
-    """The natural logs of the weights, float64 [n]; -inf for what was cut off.
+    """The natural logs of the weights, float64 [n]; -inf for a truncated text.
 
-    Raises ArgumentError for a generation without a weight: drawn greedily, with forced ids, or by
-    rejection, whose samples are exact and weigh the same.
+    Raises ArgumentError for a generation without a weight: one drawn greedily, with forced ids, or
+    by rejection, whose samples are exact and need no weights.
     """
     found = []
     for index, generation in enumerate(generations):
@@ -86,7 +86,7 @@ def estimate(values: ArrayLike, log_weights: ArrayLike) -> Estimate:
     found = np.asarray(values, dtype=np.float64)
     if found.shape[:1] != weights.shape:
         raise ArgumentError(f"{len(weights)} weights for values of shape {found.shape}")
-    # A sample of weight zero does not count, whatever its value, be it NaN.
+    # A sample of weight zero does not count, even if its value is NaN.
     found, weights = found[weights > 0], weights[weights > 0]
     value = np.tensordot(weights, found, axes=1)
     spread = np.tensordot(weights**2, (found - value) ** 2, axes=1)
@@ -94,8 +94,8 @@ def estimate(values: ArrayLike, log_weights: ArrayLike) -> Estimate:
 
 
 def effective_sample_size(log_weights: ArrayLike) -> float:
-    """(sum w)^2 / sum w^2 (Kong 1992): from 1, one sample has it all, to n. 0 if all weights are
-    zero. Raises ArgumentError."""
+    """(sum w)^2 / sum w^2 (Kong 1992): from 1, where one sample has all the weight, to n; 0 if all
+    weights are zero. Raises ArgumentError."""
     logs = _checked(log_weights)
     if logs.max() == -np.inf:
         return 0.0
@@ -106,8 +106,8 @@ def effective_sample_size(log_weights: ArrayLike) -> float:
 def log_normaliser(log_weights: ArrayLike) -> LogNormaliser:
     """log of the mean weight, an estimate of log Z; the mean itself is unbiased.
 
-    Its standard error is that of the mean, divided by the mean (delta method). For independent
-    samples; a `Population` has its own. Raises ArgumentError.
+    Its standard error is that of the mean, divided by the mean (delta method), and holds for
+    independent samples, not after resampling. Raises ArgumentError.
     """
     logs = _checked(log_weights)
     if logs.max() == -np.inf:

@@ -1,5 +1,5 @@
-"""Boolean operations, minimisation and equivalence of token automata. In a product of two automata
--1 stands for "no state any more".
+"""Boolean operations, minimisation and equivalence of token automata. In a product, the state -1 of
+an automaton means that it can read no more.
 
     L(union) = L(one) | L(other),  L(intersection) = L(one) & L(other),
     L(difference) = L(one) - L(other),  L(complement) = alphabet* - L(automaton)
@@ -47,11 +47,11 @@ def combined(
     max_edges: int,
     until_accepted: bool = False,
 ) -> AnyTable:
-    """{ w : accepts(w in L(one), w in L(other)) }. need: must the first, the second have read all
-    of w for that? until_accepted: go no farther than a shortest such w. Raises BudgetExceededError.
+    """{ w : accepts(w in L(one), w in L(other)) }. need: whether all of w must be readable in
+    `one`, and in `other`. until_accepted: stop at a shortest such w. Raises BudgetExceededError.
 
-    A pair (p, q) has the key (p + 1) * wide + q + 1. What was found is taken in turn, as many pairs
-    at once as have `_AT_ONCE` transitions."""
+    A pair (p, q) has the key (p + 1) * wide + q + 1. Pairs are expanded in order of discovery, as
+    many at once as have `_AT_ONCE` transitions."""
     wide, n_edges, done = other.n_states + 1, 0, 0
     number, columns = {(one.start + 1) * wide + other.start + 1: 0}, [np.zeros((3, 0), np.int64)]
     keys, accepting = list(number), list[np.ndarray]()
@@ -139,7 +139,8 @@ def minimised(automaton: AnyTable) -> AnyTable:
 @dataclass(frozen=True)
 class Counterexample:
     """ids: the first sequence, in length-lexicographic order, that only one automaton accepts;
-    in_first: is it the first one? tokens: what the ids spell, visibly, where that is known."""
+    in_first: is that the first automaton? tokens: what the ids spell, made visible; empty if no
+    spellings were given."""
 
     ids: tuple[int, ...]
     in_first: bool
@@ -159,6 +160,6 @@ def equivalent(one: Table, other: Table) -> Counterexample | None:
     if ids is None:
         return None
     speller = other if one.spellings is None else one
-    known = speller.spellings is not None
-    tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if known else ()
+    has_spellings = speller.spellings is not None
+    tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if has_spellings else ()
     return Counterexample(ids, one.accepts(ids), tokens)

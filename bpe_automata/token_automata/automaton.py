@@ -1,4 +1,4 @@
-"""The explicit token automaton: its arrays, checked once, and all that can be done with them."""
+"""The explicit token automaton: its arrays, checked once, and all operations on them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TokenAutomaton(Table):
     number of threads may use it.
 
     It is a `Table`, which says what the arrays are. Make one with `explore`, `from_transitions` or
-    `from_networkx`, or read it with `load`. States are numbers; two automata are compared with
-    `equivalent`. Where a function of this folder takes an automaton first, it is a method here.
+    `from_networkx`, or read it with `load`. States are numbers; compare two automata with
+    `equivalent`. Functions of this folder whose first argument is an automaton are methods here.
     """
 
     # ------------------------------------------------------------ from other things
@@ -41,14 +41,14 @@ class TokenAutomaton(Table):
     ) -> TokenAutomaton:
         """The automaton of (state, symbol, next state), in any order, each given once or more.
 
-        States are any hashable values; they are numbered as they appear: those of `states`, the
+        States are any hashable values. They are numbered in this order: those of `states`, the
         start, those of the transitions. Symbols are integers. With `determinise` a symbol may be
-        None, which reads nothing, and a state may have several transitions on one symbol; states
-        are then sets of states, numbered breadth-first by symbol.
+        None, which reads nothing, and a state may have several transitions on one symbol; the new
+        states are then sets of states, numbered breadth-first by symbol.
 
-        Raises NondeterministicError (naming two transitions), MalformedAutomatonError (naming what
-        is wrong, an accepting state that nothing else names too), BudgetExceededError (determinise,
-        over a million states).
+        Raises NondeterministicError (it names two transitions), MalformedAutomatonError (also for
+        an accepting state that is in no transition), BudgetExceededError (for determinise over a
+        million states).
         """
         edges, final, number = sources.numbered(listed, start, accepting, states)
         if determinise:
@@ -57,8 +57,8 @@ class TokenAutomaton(Table):
             sources.refuse_choice(edges, list(number))
             columns = np.array(sorted(set(edges)), dtype=np.int64).reshape(-1, 3).T
             parts = number[start], final, *columns
-        known = None if alphabet is None else sources.checked_alphabet(alphabet)
-        return cls.from_edges(*parts, known, spellings)
+        checked = None if alphabet is None else sources.checked_alphabet(alphabet)
+        return cls.from_edges(*parts, checked, spellings)
 
     @classmethod
     def from_networkx(cls, given: Any) -> TokenAutomaton:
@@ -113,9 +113,9 @@ class TokenAutomaton(Table):
     # ------------------------------------------------------------ combined
 
     def union(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
-        """What either accepts. This and the next three have the states that the start leads to,
-        numbered breadth-first by symbol (see `trimmed`, `minimised`), and the alphabets of both.
-        Raises BudgetExceededError over `max_edges`."""
+        """What either accepts. The result of this and the next three has only states within reach
+        of the start, numbered breadth-first by symbol (see `trimmed`, `minimised`), and the union
+        of the alphabets. Raises BudgetExceededError over `max_edges`."""
         return algebra.combined(self, other, np.logical_or, (False, False), max_edges)
 
     def intersection(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
@@ -128,7 +128,7 @@ class TokenAutomaton(Table):
 
     complement = algebra.complement
 
-    # ------------------------------------------------------------ for people, and for files
+    # ------------------------------------------------------------ explanations, and files
 
     explain = acceptance.explained
     picture = acceptance.picture

@@ -1,5 +1,5 @@
-"""Token automata for people: why a sequence is accepted, or where it goes wrong; a picture; and how
-symbols are written."""
+"""Token automata explained: why a sequence is accepted, or where it fails; a picture; and the text
+of a symbol."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bpe_automata.viz._automata import drawn
 
 @dataclass(frozen=True)
 class Acceptance:
-    """accepted: is `ids` in the language? position: the first id after which nothing can be
-    accepted any more; None if there is none. readable: the ids that could be read there and can
-    still lead to acceptance. completion: the shortest sequence that makes an accepted one of what
-    stands before `position` (of `ids`, if all of them can be read); None if there is none."""
+    """accepted: is `ids` in the language? position: index of the first id after which acceptance
+    is out of reach; None if there is none. readable: the ids that can be read there instead, or
+    after all of `ids`, and can lead to acceptance. completion: the shortest sequence that leads to
+    acceptance from there; None if there is none."""
 
     ids: tuple[int, ...]
     accepted: bool
@@ -34,7 +34,7 @@ class Acceptance:
 
     @property
     def verdict(self) -> str:
-        """What becomes of the sequence, as the end of a sentence about it."""
+        """The end of a sentence that begins with "the sequence"."""
         if self.accepted:
             return "is accepted"
         if self.completion is None:
@@ -59,8 +59,8 @@ class Acceptance:
 
 
 def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
-    """Why `ids` are accepted or not, to print: they are followed as far as acceptance stays within
-    reach. Raises ArgumentError."""
+    """Why `ids` are accepted or not; print the result. The ids are read as long as acceptance is
+    within reach. Raises ArgumentError."""
     ids, distance = sequence_of_ids(ids), distances(automaton)
     state, position = automaton.start, None
     for at, symbol in enumerate(ids):
@@ -76,22 +76,22 @@ def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
 
 
 def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | None = 6) -> Picture:
-    """A picture that notebooks show, with the states that the ids `path` pass highlighted.
+    """A picture that notebooks display, with the states on the path of the ids `path` highlighted.
 
-    Transitions with the same source and target are one arrow that shows `labels` of its symbols
-    (None: all). If the start leads to over 40 states, or along over 120 arrows, what is drawn is
-    near the first 100 ids of `path` (or the start): the states on the way with the arrows from
-    them, to at most 40 states, first to those that most symbols lead to; each state says how many
-    transitions leave it. Its `dot()` is the source for Graphviz. Raises ArgumentError.
+    Transitions with the same source and target are one arrow, labelled with `labels` of its symbols
+    (None: all). If over 40 states or 120 arrows are within reach of the start, the picture has only
+    the states on the first 100 ids of `path` (or the start) and the arrows from them, to at most 40
+    states: those that most symbols lead to. Each state then says how many transitions leave it. The
+    picture's `dot()` is its source for Graphviz. Raises ArgumentError.
     """
     if labels is not None and labels < 0:
         raise ArgumentError(f"labels is {labels}: give a number from 0 on, or None for all symbols")
 
     def label(symbols: np.ndarray, read: list[int]) -> str:
-        """What was read, then others; only as many texts are made as can be shown."""
+        """The symbols that were read, then others; no more texts are made than are drawn."""
         most = len(symbols) if labels is None else labels
-        shown = [*read, *np.setdiff1d(symbols, read)[: most + 1].tolist()][: most + 1]
-        texts = [symbol_text(automaton, symbol) for symbol in shown]
+        chosen = [*read, *np.setdiff1d(symbols, read)[: most + 1].tolist()][: most + 1]
+        texts = [symbol_text(automaton, symbol) for symbol in chosen]
         return edge_label(texts + [""] * (len(symbols) - len(texts)), most)
 
     ids = () if path is None else sequence_of_ids(path)
@@ -108,31 +108,31 @@ def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | N
     return Picture(Drawing(nodes, edges, "; ".join(caption)))
 
 
-# How symbols are written for people.
+# The texts of symbols and sequences.
 
 _LONGEST = 24
 _MANY = 8
 
 
 def symbol_text(automaton: Table, symbol: int) -> str:
-    """What the symbol spells, every byte of it visible; its number if that is not known."""
+    """What the symbol spells, every byte of it visible; its number if it has no spelling."""
     spelled = _spelling(automaton, symbol)
     return str(symbol) if spelled is None else visible(spelled, _LONGEST)
 
 
 def named(automaton: Table, symbol: int) -> str:
-    """For a sentence: `271 (␣the)`."""
+    """A symbol in a sentence: `271 (␣the)`."""
     spelled = _spelling(automaton, symbol)
     return str(symbol) if spelled is None else f"{symbol} ({visible(spelled, _LONGEST)})"
 
 
 def sequence(automaton: Table, symbols: Iterable[int]) -> str:
-    """For a sentence: `4 (a), 5 (b)`, `nothing` for the empty sequence."""
+    """A sequence in a sentence: `4 (a), 5 (b)`; `nothing` for the empty one."""
     return ", ".join(named(automaton, symbol) for symbol in symbols) or "nothing"
 
 
 def some(automaton: Table, symbols: Iterable[int]) -> str:
-    """The first few of many."""
+    """`sequence`, of the first few of many."""
     listed = list(symbols)
     more = f" … +{len(listed) - _MANY:,} more" if len(listed) > _MANY else ""
     return sequence(automaton, listed[:_MANY]) + more
@@ -145,6 +145,6 @@ def size(automaton: Table) -> str:
 
 
 def _spelling(automaton: Table, symbol: int) -> bytes | None:
-    """None where there is none, or none that is worth showing."""
+    """What the symbol spells; None if it has no spelling, or an empty one."""
     spellings = automaton.spellings or ()
     return (spellings[symbol] or None) if 0 <= symbol < len(spellings) else None

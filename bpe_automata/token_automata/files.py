@@ -1,7 +1,7 @@
-"""Token automata in files: the arrays under their names, as npz. Nothing is unpickled.
+"""Token automata in npz files: the arrays, by name. Nothing is unpickled.
 
-Spellings are two more arrays, `spelled`, the bytes of all one after the other, and `ends`, where
-each ends; an automaton without spellings has neither.
+Spellings are two more arrays: `spelled`, the bytes of all of them in turn, and `ends`, where each
+one ends. An automaton without spellings has neither.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ARRAYS = ("accepting", "offsets", "symbols", "targets", "alphabet")
 
 
 def save(automaton: Table, path: str | Path) -> Path:
-    """Write a .npz file, all of it or none; returns the path. Raises MissingFileError (no such
-    folder), MalformedAutomatonError (another suffix)."""
+    """Write a .npz file, atomically, and return its path. Raises MissingFileError (no such folder),
+    MalformedAutomatonError (another suffix)."""
     path = _checked_path(path)
     if not path.parent.is_dir():
         raise MissingFileError(f"there is no folder {path.parent} to write {path.name} to")
@@ -36,17 +36,17 @@ def save(automaton: Table, path: str | Path) -> Path:
 
 
 def load(cls: type[AnyTable], path: str | Path) -> AnyTable:
-    """What `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
+    """The automaton that `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
     path = _checked_path(path)
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
     try:
-        # An open file, because numpy leaves one open that it cannot read.
+        # We open the file ourselves, as numpy leaves a file open that it cannot read.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             return _restored(cls, dict(content))
     except MalformedAutomatonError as error:
         raise MalformedAutomatonError(f"{path}: {error}") from None
-    except Exception as error:  # whatever numpy and zipfile say of another file, or a damaged one
+    except Exception as error:  # numpy and zipfile raise all kinds for other and damaged files
         said = str(error) or type(error).__name__
         raise MalformedAutomatonError(f"{path}: no file of a token automaton: {said}") from error
 
@@ -68,7 +68,8 @@ def _parts(automaton: Table) -> dict[str, Any]:
 
 
 def _restored(cls: type[AnyTable], parts: dict[str, Any]) -> AnyTable:
-    """Raises MalformedAutomatonError, and whatever the parts of another file lead to."""
+    """The automaton of these parts. Raises MalformedAutomatonError; for the parts of another file
+    also other errors."""
     if str(parts.get("format")) != _FORMAT:
         raise MalformedAutomatonError(
             f"its format is {str(parts.get('format'))!r}, not {_FORMAT!r}: save the automaton anew"

@@ -1,5 +1,5 @@
-"""What can be reached in a token automaton: relevant states, distances to acceptance, cycles; and
-transitions with the same source and target as one."""
+"""Reachability in a token automaton: relevant states, distances to acceptance, cycles; and groups
+of transitions with the same source and target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def by_head(automaton: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def distances(automaton: Table) -> np.ndarray:
-    """int32 [n_states]: symbols to the nearest accepting state, -1 where there is none."""
+    """int32 [n_states]: how many symbols lead to the nearest accepting state, -1 if none does."""
     ptr, tail, _ = by_head(automaton)
     return distances_by_head(ptr, tail, automaton.accepting)
 
@@ -62,8 +62,8 @@ def topological(automaton: Table) -> np.ndarray | None:
 
 
 def trimmed(automaton: AnyTable) -> AnyTable:
-    """The same language with relevant states only, in the order that they had. Of the empty
-    language one state is left."""
+    """The same language with only the relevant states, in their old order. For the empty language
+    one state remains."""
     keep = relevant(automaton)
     if keep.all():
         return automaton
@@ -76,17 +76,17 @@ def trimmed(automaton: AnyTable) -> AnyTable:
 
 
 def with_only(automaton: AnyTable, order: np.ndarray) -> AnyTable:
-    """The states of `order` alone, the start among them, in that order."""
+    """The automaton with only the states of `order`, in that order; the start must be one."""
     number = np.full(automaton.n_states, -1, dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     return renumbered(automaton, order, number)
 
 
 def renumbered(automaton: AnyTable, order: np.ndarray, number: np.ndarray) -> AnyTable:
-    """State i of the result does what state order[i] does, among the states number[old].
+    """State i of the result has the transitions of order[i], each target q replaced by number[q].
 
-    number: int [n_states], -1 for states that go, with all that leads to them; it must give the
-    start and every state of `order` a number below len(order).
+    number: int [n_states], -1 for states that are dropped with all transitions to them; it must
+    give the start and every state of `order` a number below len(order).
     """
     sizes = np.diff(automaton.offsets)[order]
     edges = edges_of(automaton.offsets, order)
@@ -109,7 +109,7 @@ def edges_of(offsets: np.ndarray, states: np.ndarray) -> np.ndarray:
     return np.arange(sizes.sum()) + np.repeat(offsets[states] - begins, sizes)
 
 
-# Transitions with the same source and target, as one.
+# Groups of transitions with the same source and target.
 
 
 class Groups(NamedTuple):

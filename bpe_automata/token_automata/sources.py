@@ -1,4 +1,4 @@
-"""Token automata from lists of transitions, and from and to graphs of networkx."""
+"""Token automata from lists of transitions, and to and from networkx graphs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _symbol(value: Any, name: str) -> int:
 
 
 def checked_alphabet(symbols: Iterable[int]) -> np.ndarray:
-    """int64, ascending, each once. Raises MalformedAutomatonError."""
+    """int64: the symbols, ascending, each once. Raises MalformedAutomatonError."""
     listed = _listed(symbols, "alphabet")
     found = [_symbol(value, f"alphabet at {at}") for at, value in enumerate(listed)]
     return np.array(sorted(set(found)), dtype=np.int64)
@@ -93,7 +93,7 @@ def _listed(values: Any, name: str) -> list[Any]:
 
 
 def refuse_choice(edges: list[_Edge], states: list[Hashable]) -> None:
-    """Raises NondeterministicError."""
+    """Raises NondeterministicError where a state has a choice of transitions."""
     seen: dict[tuple[int, int | None], int] = {}
     for source, symbol, target in edges:
         before = seen.setdefault((source, symbol), target)
@@ -104,7 +104,7 @@ def refuse_choice(edges: list[_Edge], states: list[Hashable]) -> None:
 
 # The subset construction (Rabin and Scott 1959), with moves that read nothing.
 #
-# state after w  =  { q : some start --w--> q, moves without a symbol included }
+# state after w  =  { q : start --w--> q on some path, which may also have moves without a symbol }
 
 
 def determinised(edges: list[_Edge], accepting: np.ndarray, start: int) -> _Columns:
@@ -133,7 +133,7 @@ def determinised(edges: list[_Edge], accepting: np.ndarray, start: int) -> _Colu
 
 
 def _closed(states: set[int], out: dict[int, dict[int | None, set[int]]]) -> frozenset[int]:
-    """With all that can be reached without reading."""
+    """The states, with all that can be reached from them without reading."""
     found, todo = set(states), list(states)
     while todo:
         new = out[todo.pop()].get(None, set()) - found
@@ -146,8 +146,8 @@ def _closed(states: set[int], out: dict[int, dict[int | None, set[int]]]) -> fro
 
 
 def to_networkx(automaton: Table) -> Any:
-    """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int) and
-    text (what it spells, visibly). Raises MissingDependencyError."""
+    """A `networkx.MultiDiGraph`: nodes have accepting and start (bool), edges have symbol (int) and
+    text (its visible spelling). Raises MissingDependencyError."""
     networkx = require("networkx", "pip install networkx")
     graph = networkx.MultiDiGraph()
     for state in automaton.states():

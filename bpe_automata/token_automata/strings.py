@@ -36,9 +36,9 @@ def enumerated(
 ) -> Iterator[tuple[int, ...]]:
     """All accepted sequences (of at most `max_length`) in length-lexicographic order.
 
-    Lazy: length by length, depth-first by symbol. Raises BudgetExceededError after the first
-    `limit` if there is one more; InfiniteLanguageError at once for an infinite language with
-    neither limit nor max_length; ArgumentError.
+    The iterator is lazy: length by length, depth-first by symbol. It raises BudgetExceededError
+    after the first `limit` sequences if there is one more. The call itself raises ArgumentError,
+    and InfiniteLanguageError for an infinite language with neither limit nor max_length.
     """
     limit = None if limit is None else integer(limit, "the limit")
     max_length = None if max_length is None else integer(max_length, "max_length")
@@ -53,12 +53,12 @@ def enumerated(
 def _by_length(
     automaton: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """`automaton` is trimmed."""
+    """`enumerated`, for a trimmed automaton."""
     sources = automaton.sources()
-    ends = [automaton.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
+    ends = [automaton.accepting]  # ends[k]: bool [n_states], some k symbols lead to acceptance
     yielded = 0
     while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
-        waiting: list[tuple[tuple[int, ...], int]] = []  # the next one is the last
+        waiting: list[tuple[tuple[int, ...], int]] = []  # a stack
         waiting += [((), automaton.start)] * bool(ends[-1][automaton.start])
         while waiting:
             check()
@@ -77,14 +77,14 @@ def _by_length(
         ends.append(n_ways > 0)
 
 
-# Counting, exactly, and uniform sampling by numbers.
+# Exact counting, and uniform sampling by sequence numbers.
 #
 #     ways(s) = [s accepts] + sum over s --a--> t of ways(t), of all lengths
 #     ways(s, 0) = [s accepts],   ways(s, k + 1) = sum over s --a--> t of ways(t, k)
 #
 # Transitions with the same source and target count as one with a multiplicity, so a state that
 # reads 100,000 ids to the same target costs one addition. The k-th sequence of a state is found by
-# subtracting the ways of its groups of transitions: one random number below the count makes a
+# subtracting the ways of its groups of transitions, so one random number below the count gives a
 # uniform sample.
 
 
@@ -95,7 +95,7 @@ class Counts:
         """Raises ArgumentError; without a length InfiniteLanguageError."""
         self._automaton = automaton = trimmed(automaton)
         self._groups, self._length = grouped(automaton), length
-        # Python integers, which are exact however large.
+        # Python integers are exact, however large.
         ends = automaton.accepting.astype(int).astype(object)
         if length is None:
             self._levels = [self._of_all_lengths(ends)]
@@ -121,7 +121,7 @@ class Counts:
         return int(sum(self._groups.size[which].tolist() * ways[self._groups.target[which]]))
 
     def sample(self, rng: random.Random) -> tuple[int, ...]:
-        """Each of them with the same probability, exactly. Raises EmptyLanguageError."""
+        """A random sequence, each with exactly the same probability. Raises EmptyLanguageError."""
         if not self.total:
             of = "" if self._length is None else f" of length {self._length}"
             raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
@@ -138,7 +138,7 @@ class Counts:
         return tuple(found)
 
     def _member(self, state: int, k: int, ways: np.ndarray) -> tuple[int, int, int]:
-        """(symbol, target, number at the target) of a state's continuation number k."""
+        """(symbol, target, number of the rest at the target) of the state's k-th sequence."""
         groups = self._groups
         group = int(groups.offsets[state])
         while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):

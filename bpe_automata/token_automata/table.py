@@ -1,4 +1,4 @@
-"""The arrays of a token automaton, checked once; what every module of this folder works on."""
+"""The arrays of a token automaton, checked once. Every module of this folder works on them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Table(Immutable):
     every symbol.
 
     start: a state. accepting: bool [n], n > 0. offsets: int64 [n + 1]. symbols, targets: int32 [m];
-    the transitions of state s are number offsets[s] to offsets[s + 1], ascending by symbol.
-    alphabet: int32, ascending, holds every symbol that is read; what `complement` is relative to
-    (None: the symbols that are read). spellings: what each symbol spells, for people to read; no
+    the transitions of state s have the indices offsets[s] to offsets[s + 1] - 1, ascending by
+    symbol. alphabet: int32, ascending, all symbols that are read and perhaps others (None: no
+    others); `complement` is relative to it. spellings: what each symbol spells, for printing; no
     part of the language. The arrays are copied, and the copies cannot be written to. Raises
-    MalformedAutomatonError if they contradict each other.
+    MalformedAutomatonError if the arrays contradict each other.
     """
 
     start: int
@@ -57,7 +57,7 @@ class Table(Immutable):
         _check_symbols(self)
 
     def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
-        """Pickles are made anew, so their arrays cannot be written to either."""
+        """Unpickling calls the constructor, so those arrays cannot be written to either."""
         return type(self), tuple(getattr(self, part.name) for part in fields(self))
 
     @classmethod
@@ -127,7 +127,7 @@ class Table(Immutable):
         return here
 
     def accepts(self, symbols: Iterable[int]) -> bool:
-        """Is the sequence in the language? Raises ArgumentError for what is no sequence of ids."""
+        """Is the sequence in the language? Raises ArgumentError if it is no sequence of ids."""
         state = self.walk(symbols)
         return state is not None and bool(self.accepting[state])
 
@@ -138,7 +138,7 @@ class Table(Immutable):
         return found
 
     def identical(self, other: Table) -> bool:
-        """Are all the parts equal, the numbers of the states and the spellings among them?"""
+        """Are all parts equal, including the numbers of the states, the alphabet and spellings?"""
         return (
             self.start == other.start
             and self.spellings == other.spellings
@@ -149,7 +149,7 @@ class Table(Immutable):
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 
-# What an automaton is made of is checked once, on the way in.
+# The checks of the constructor.
 
 
 def _sealed(given: Any, name: str, dtype: Any) -> np.ndarray:
@@ -210,5 +210,5 @@ def _need(condition: bool, found: str) -> None:
 
 
 def offsets_of(sources: np.ndarray, n_states: int) -> np.ndarray:
-    """int64 [n_states + 1]: where the rows begin of edges that are sorted by source."""
+    """int64 [n_states + 1]: where the row of each state begins, in edges sorted by source."""
     return np.append(0, np.cumsum(np.bincount(sources, minlength=n_states)))

@@ -1,6 +1,6 @@
-"""What a tokenizer does, read completely or refused.
+"""Tokenizers. Each is read completely, or refused.
 
-`Tokenizer` reads one, with the readers in `sources`; `Description` holds what it is made of.
+`Tokenizer` reads one, with the readers in `sources`; `Description` holds its parts.
 `derivation` computes how BPE makes each token; `pipeline` compiles the rest of `encode` into
 automata: `alphabet`, `text_automaton` (added tokens, prefix, normalizers) and `boundaries` (the
 pretokenizer).

@@ -1,17 +1,16 @@
 """The automaton of the texts that contain no added token, with steps that read added tokens.
 
 `tokenizers` cuts added tokens out of the text leftmost-longest, before anything else. So a state is
-the set of added tokens that are partly read (nodes of their trie), and reading on must never
-complete one. Reading an added token itself is a step of its own: no token begun before it may be
-completed inside it (it would be further left), and no longer token that it begins may be completed
-after it.
+the set of added tokens that are partly read (nodes of their trie), and no character may complete
+one. Reading an added token is a step of its own. No token that began before it may end inside it,
+as that one would be cut out instead, and no longer token that begins with it may follow.
 
-`tokenizers` does so in two passes: tokens with normalized=False are cut out of the text, then
-tokens with normalized=True out of what remains between them. One automaton models one pass; to the
-first pass the tokens of the second are ordinary text.
+`tokenizers` makes two passes: tokens with normalized=False are cut out of the text, then tokens
+with normalized=True out of the texts between them. One automaton models one pass; to the first pass
+the tokens of the second are ordinary text.
 
 A `single_word` token next to a word character remains text. A token with `lstrip` or `rstrip`
-removes the white space next to it, so no ids spell a text in which white space is there.
+removes the white space next to it, so no ids spell a text that has white space there.
 """
 
 from __future__ import annotations

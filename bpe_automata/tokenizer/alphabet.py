@@ -159,7 +159,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self.table = [np.full(256, DEAD, dtype=np.int32)]
-        self._known: dict[bytes, int] = {}
+        self._numbers: dict[bytes, int] = {}
 
     def blocks(self, blocks: np.ndarray) -> np.ndarray:
         """The row number of each block, -1 for a block that is dead throughout."""
@@ -174,15 +174,15 @@ class _Rows:
 
     def _row(self, block: np.ndarray) -> int:
         key = block.tobytes()
-        if key not in self._known:
+        if key not in self._numbers:
             if (block == DEAD).all():
-                self._known[key] = DEAD
+                self._numbers[key] = DEAD
             else:
-                self._known[key] = len(self.table)
+                self._numbers[key] = len(self.table)
                 row = np.full(256, DEAD, dtype=np.int32)
                 row[0x80:0xC0] = block
                 self.table.append(row)
-        return self._known[key]
+        return self._numbers[key]
 
 
 def is_utf8(data: bytes) -> bool:
@@ -207,7 +207,7 @@ def multi_character_foldings() -> frozenset[str]:
 
 def multi_character_folding(letters: list[str | None]) -> str | None:
     """A run of `letters` that a case-insensitive engine does not match letter by letter, None if
-    there is none. A None among the letters separates what cannot be neighbours."""
+    there is none. A None among the letters separates letters that cannot be neighbours."""
     for index, letter in enumerate(letters):
         check()
         if letter and len(letter.casefold()) > 1:
@@ -249,9 +249,9 @@ def _stored(engine: CharacterEngine, kind: str, pattern: str) -> Ranges:
     if kind == "regex" and pattern.startswith("(?i"):
         _refuse_joined(engine, pattern)
     key = f"{engine.name} {kind} {pattern}"
-    known = checked_load("charclass", key, _FORM, lambda arrays: arrays["ranges"].copy())
-    if known is not None:
-        return known
+    loaded = checked_load("charclass", key, _FORM, lambda arrays: arrays["ranges"].copy())
+    if loaded is not None:
+        return loaded
     ranges = _matched(engine, kind, pattern)
     store_arrays("charclass", key, _FORM, {"ranges": ranges})
     return ranges

@@ -1,13 +1,13 @@
 """The pretokenizer as a nondeterministic automaton of boundary hypotheses, tabulated.
 
 One splitter is read character by character. Whether a match has ended may depend on what follows,
-so a state is a hypothesis about the text read so far: what must not happen later, or must.
+so a state is a hypothesis about the text so far. It says what later text must do to confirm it:
 
     SplitState(inside, live, banned, wanted)
         inside: MATCH, GAP (text between matches) or START (nothing read)
         live: the ordered threads of the current match
-        banned: threads that must never match, or the hypothesis is wrong
-        wanted: sets of threads; one of each must match, or the hypothesis is wrong
+        banned: threads of which none may ever match
+        wanted: sets of threads; of each set, one thread must match
 
 On the next character: if the closure of `live` contains a match, the match may end here; then the
 threads before it (the preferred ones) become banned, and a new match or gap begins. If it does not
@@ -55,8 +55,8 @@ BEGINNING = SplitState(START, (), ())
 
 
 class Choice(NamedTuple):
-    """A hypothesis about the current match: its live, banned and wanted threads after the next
-    character, if it does not end before that one; matched: may it end before that one?"""
+    """A hypothesis about the current match. live, banned, wanted: its threads after the next
+    character, if the match does not end before that; matched: may the match end before that?"""
 
     live: Threads
     banned: Threads
@@ -122,8 +122,8 @@ class Splitter:
         return tuple(sorted(open_sets))
 
     def _choices(self, live: Threads, atom: int) -> Iterator[Choice]:
-        """The hypotheses about which match with a lookahead is the first whose lookahead succeeds,
-        or that none does."""
+        """For each match with a lookahead, the hypothesis that it is the first whose lookahead
+        succeeds; and the hypothesis that none succeeds."""
         banned: Threads = ()
         for part in self.program.outline(live, atom):
             after = self.program.fire(part.tests, atom)
@@ -260,8 +260,8 @@ def _check_few(count: int, most: int, splitters: tuple[Splitter, ...]) -> None:
 
 
 def _trimmed(table: Boundaries) -> Boundaries:
-    """Without the hypotheses that no text can confirm, such as "the word ended" in its middle, so
-    that these die at once and not only with the next character."""
+    """The table without the hypotheses that no text can confirm, such as that a word ended in its
+    middle. So these are dropped at once, and not only with the next character."""
     leads = np.asarray(table.follow.any(axis=(0, 2)))
     alive = table.ends
     while not np.array_equal(alive, grown := alive | leads[:, alive].any(axis=1)):

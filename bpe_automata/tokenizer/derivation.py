@@ -61,7 +61,7 @@ class Derivation:
     listed: Merges
 
     def base_symbols(self, token: int) -> list[int]:
-        """Of one token."""
+        """The base symbols of one token."""
         return self.symbols[self.starts[token] : self.starts[token + 1]].tolist()
 
 
@@ -130,7 +130,7 @@ def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
             base[symbol[0]] = number
         tokens = [token or b"" for token in description.tokens]
         letters = np.frombuffer(b"".join(tokens), dtype=np.uint8)
-        return _known(base[letters], np.array(list(map(len, tokens)), dtype=np.int64))
+        return _complete(base[letters], np.array(list(map(len, tokens)), dtype=np.int64))
     base = np.full(LAST_CODE_POINT + 1, -1, dtype=np.int32)
     for symbol, number in description.base.items():
         base[ord(symbol.decode("utf-8", "surrogatepass"))] = number
@@ -139,13 +139,12 @@ def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
     texts = [token.decode("utf-8", "surrogatepass") for token in spelled]
     points = "".join(texts).encode("utf-32-le", "surrogatepass")
     letters = np.frombuffer(points, dtype=np.uint32)
-    starts, symbols = _known(base[letters], np.array(list(map(len, texts)), dtype=np.int64))
+    starts, symbols = _complete(base[letters], np.array(list(map(len, texts)), dtype=np.int64))
     return _with_byte_tokens(starts, symbols, list(description.byte_tokens.values()))
 
 
-def _known(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, symbols): the symbols of the tokens that have no unknown one (-1), empty for the
-    others."""
+def _complete(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, symbols): the symbols of each token, none for one with an unknown symbol (-1)."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     broken = np.zeros(len(lengths), dtype=bool)
     broken[owner[symbols < 0]] = True
@@ -158,7 +157,7 @@ def _known(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.nda
 def _with_byte_tokens(
     starts: np.ndarray, symbols: np.ndarray, byte_tokens: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A byte token is its own base symbol."""
+    """The same, where each byte token is its own base symbol."""
     lengths = np.diff(starts)
     order = sorted(byte_tokens)
     symbols = np.insert(symbols, starts[order], order)

@@ -1,4 +1,4 @@
-"""What a tokenizer is made of, as plain values: all that `encode` depends on.
+"""The parts of a tokenizer as plain values: all that `encode` depends on.
 
     encode = cut out the added tokens, normalize, prepend the prefix, split into pretokens,
              BPE on each pretoken
@@ -49,8 +49,8 @@ class Normalization:
 
 
 class Prefix(Enum):
-    """Where `encode` prepends a space, which decoding removes if nothing else is said. A piece is
-    the text between two added tokens."""
+    """Where `encode` prepends a space. Decoding removes it, unless a value says otherwise. A piece
+    is the text between two added tokens."""
 
     NONE = "none"
     TEXT = "once, before all of a text that is not empty, even before an added token"
@@ -87,9 +87,9 @@ class Description:
     id; splitters: the pretokenizer, in order; added: the added tokens; ignore_merges: a pretoken
     that is a token is that token; byte_tokens: byte -> id of the token that spells it in characters
     that are no base symbols (byte fallback), empty without; unreadable: characters that no ids
-    spell, because they stand for something else (`▁`); controls: ids that never are text, but
-    separate texts; lost: added tokens that are cut out like the others, but decoded to other text,
-    so no ids spell a text that contains one."""
+    spell, because they stand for something else (`▁`); controls: ids that are never text, and
+    separate two texts; lost: added tokens that are cut out like the others, but decoded to other
+    text, so no ids spell a text that contains one."""
 
     tokens: tuple[bytes | None, ...]
     merges: np.ndarray

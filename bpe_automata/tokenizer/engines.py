@@ -103,8 +103,7 @@ def _oniguruma(pattern: str) -> decoders.Decoder:
 
 
 def _matched(pattern: str, text: str) -> str:
-    """The matched characters: `tiktoken` drops what its pattern does not match, and its ids are the
-    bytes of the rest."""
+    """The matched characters. `tiktoken` drops all others, and its ids are the matched bytes."""
     ids = _byte_encoding(pattern).encode_ordinary(text)
     return bytes(ids).decode("utf-8")
 
@@ -125,7 +124,7 @@ def _byte_encoding(pattern: str) -> tiktoken.Encoding:
 
 
 def _pieces(step: PreTokenizer, text: str) -> list[str]:
-    """The pieces that `step` splits `text` into; offsets in characters would be slow."""
+    """The pieces that `step` splits `text` into. (Offsets in characters would be slow.)"""
     whole = PreTokenizedString(text)
     step.pre_tokenize(whole)
     return [piece for piece, *_ in whole.get_splits("original", "byte")]
@@ -136,7 +135,7 @@ Members = tuple[str, bool]
 
 
 def _numeric(text: str) -> Members:
-    """Of `Digits`: after a leading letter, every second piece is numeric."""
+    """What `Digits` takes for numeric: every second piece after a leading letter."""
     step = pre_tokenizers.Digits(individual_digits=False)
     return "".join(_pieces(step, _LETTER + text)[1::2]), True
 
@@ -147,8 +146,8 @@ def _removed(step: PreTokenizer) -> Callable[[str], Members]:
 
 
 def _next_to_letter(step: PreTokenizer, joined: bool) -> Callable[[str], Members]:
-    """The characters that `step` keeps in one piece with a letter (if not `joined`: in another).
-    All characters of one piece are alike, so the first of each is tested."""
+    """The characters that `step` keeps in one piece with a letter (if not `joined`: in another
+    piece). All characters of a piece behave alike, so only the first of each is tested."""
 
     def members(text: str) -> Members:
         alike = (p for p in _pieces(step, text) if _is_joined(step, p[0]) == joined)
@@ -203,7 +202,7 @@ class HuggingFace:
         return {}, self._text.encode()
 
     def encode(self, text: str) -> list[int]:
-        encoding = _or_gives_up([text], lambda: self._tokenizer.encode(text, **_BARE))
+        encoding = _without_panic([text], lambda: self._tokenizer.encode(text, **_BARE))
         return list(encoding.ids)
 
     def around(self, text: str) -> list[int]:
@@ -211,7 +210,7 @@ class HuggingFace:
         return list(self._tokenizer.encode(text).ids)
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
-        batch = _or_gives_up(texts, lambda: self._tokenizer.encode_batch_fast(texts, **_BARE))
+        batch = _without_panic(texts, lambda: self._tokenizer.encode_batch_fast(texts, **_BARE))
         return [list(encoding.ids) for encoding in batch]
 
     def decode(self, ids: list[int]) -> str:
@@ -231,7 +230,7 @@ class HuggingFace:
                 )
 
 
-def _or_gives_up(texts: list[str], encode: Callable[[], T]) -> T:
+def _without_panic(texts: list[str], encode: Callable[[], T]) -> T:
     """`encode()`. Raises EncodingError where the library panics, which is no `Exception`."""
     try:
         return encode()
@@ -247,7 +246,7 @@ def _or_gives_up(texts: list[str], encode: Callable[[], T]) -> T:
 
 
 def plain_json(data: dict[str, Any], text: str | None) -> str:
-    """The tokenizer.json without truncation and padding; `text`: the same, unparsed, if at hand."""
+    """The tokenizer.json without truncation and padding. `text`: its unparsed content, or None."""
     if text is None or data.get("truncation") or data.get("padding"):
         return json.dumps({**data, "truncation": None, "padding": None}, ensure_ascii=False)
     return text

@@ -1,9 +1,9 @@
-"""Text filters: automata over characters that accept the texts a normalizer leaves alone.
+"""Text filters: automata over characters that accept the texts that a normalizer does not change.
 
-A filter is described by a function over labels: `labels[c]` is the label of code point c, `follow`
-the transition function. Its reachable states are tabulated (some hundred, or one less in a minimal
-table), and labels with equal transitions become one class. The product of several filters runs over
-the atoms of an alphabet, and holds only pairs of states that are reached.
+A filter is given by functions over labels: `labels[c]` is the label of code point c, and `follow`
+is the transition function. Its reachable states are tabulated (some hundred; a minimal table has
+one less), and labels with equal transitions become one class. The product of several filters runs
+over the atoms of an alphabet, and holds only the reachable pairs of states.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def mask_of(ranges: Ranges) -> np.ndarray:
 
 
 def stored(key: str, build: Callable[[], TableFilter]) -> TableFilter:
-    """The filter stored under `key`; if there is none, that of `build`, which is then stored."""
+    """The filter stored under `key`; if there is none, that of `build`, which is stored now."""
     found = checked_load("filter", key, "", _unpacked)
     if found is not None:
         return found
@@ -122,7 +122,7 @@ def stored(key: str, build: Callable[[], TableFilter]) -> TableFilter:
 
 
 def _unpacked(arrays: dict[str, np.ndarray]) -> TableFilter:
-    """A copy, so that the file is not kept open."""
+    """The filter of stored arrays. These are copied, so that the file is not kept open."""
     own = {name: array.copy() for name, array in arrays.items()}
     classes = tuple(own[f"class {k}"] for k in range(own["table"].shape[1] - 1))
     return TableFilter(classes, own["table"], own["accepting"])
@@ -140,8 +140,8 @@ class FilterProduct(NamedTuple):
 
 
 def product(filters: tuple[TableFilter, ...], rows: np.ndarray) -> FilterProduct:
-    """Accepts what all filters accept; every state can be reached. rows: bool [n_classes, n_atoms],
-    which atoms are in the classes of the filters, one filter after the other. Raises
+    """The filter of what all filters accept; every state is reachable. rows: bool [n_classes,
+    n_atoms], which atoms are in the classes of the filters, one filter after the other. Raises
     BudgetExceededError."""
     columns, first = np.zeros((len(filters) + 1, rows.shape[1]), dtype=np.int64), 0
     for filter_, own in zip(filters, columns, strict=False):
@@ -162,11 +162,11 @@ def classes_of(filters: tuple[TableFilter, ...], points: np.ndarray) -> np.ndarr
 
 
 def _crossed(one: FilterProduct, other: TableFilter, columns: np.ndarray) -> FilterProduct:
-    """The product of both, without pairs that are not reached. columns: int [n], the column of
-    `other` that belongs to each column of `one`. Raises BudgetExceededError."""
+    """The product of both, with only the reachable pairs. columns: int [n], the column of `other`
+    that belongs to each column of `one`. Raises BudgetExceededError."""
     n = len(other.table)
     states, seen = np.zeros(1, dtype=np.int64), {0}  # the pair (a, b) is a * n + b
-    known, tables = [states], []
+    levels, tables = [states], []
     while len(states):
         check()
         check_bytes(32 * len(seen) * len(columns), TABLE)
@@ -175,17 +175,17 @@ def _crossed(one: FilterProduct, other: TableFilter, columns: np.ndarray) -> Fil
         reached = np.unique(tables[-1]).tolist()
         states = np.array([s for s in reached if s != DEAD and s not in seen], dtype=np.int64)
         seen.update(states.tolist())
-        known.append(states)
-    pairs = np.concatenate(known)
+        levels.append(states)
+    pairs = np.concatenate(levels)
     ends = one.ends[pairs // n] & other.accepting[pairs % n]
     return FilterProduct(numbered(pairs, np.concatenate(tables)), ends)
 
 
-def numbered(known: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """int64: the place of each state in `known`, which holds all of them; -1 for -1."""
-    order = np.argsort(known)
-    places = order[np.minimum(np.searchsorted(known[order], states), len(order) - 1)]
-    return np.where(states < 0, DEAD, places)
+def numbered(listed: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """int64: the index of each state in `listed`, which holds all of them; -1 for -1."""
+    order = np.argsort(listed)
+    indices = order[np.minimum(np.searchsorted(listed[order], states), len(order) - 1)]
+    return np.where(states < 0, DEAD, indices)
 
 
 def _columns(rows: np.ndarray) -> np.ndarray:

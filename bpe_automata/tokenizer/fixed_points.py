@@ -1,21 +1,21 @@
-"""A proof that several normalizer steps change together every text that one of them changes.
+"""A proof that a sequence of normalizer steps changes every text that one of the steps changes.
 
 That is not always so: NFD followed by NFC does not change `é`, though NFD does. Steps for which no
 proof is found are refused.
 
 The proof uses weights. Let phi(text) be a sum of weights >= 0 of its characters. Let no step ever
 increase phi, and let step i decrease it whenever it changes the text. In a run N1, N2, ... that
-ends in the text it began with, phi is constant, so step i changed nothing and may be left out.
-Another weight is then sought for the remaining steps, until one is left, or only Unicode forms of
-one kind: these are idempotent, and nothing stands between them any more.
+ends in the text it began with, phi is constant, so step i changed nothing and may be dropped.
+Another weight is then sought for the remaining steps, until one step remains, or only Unicode forms
+of one kind: these are idempotent, and no other step is between them any more.
 
 Unicode forms keep every phi in which the weight of a character is the sum over its full
 decomposition, since a text and its form have the same decomposition. So weights are given to
 decomposed characters, and added up for the others.
 
-One weight comes first: 1 for each character that the form changes. The form itself leaves none of
-these, so if the other steps never add any, no text of such a run contains one, and nothing need be
-proved for texts that do.
+One weight comes first: 1 for each character that the form changes. No such character is left by the
+form, so if the other steps never add one, no text of such a run contains one, and texts that do
+need no proof.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _decompositions(steps: tuple[Normalization, ...]) -> _Map:
 
 
 def _absent(steps: tuple[Normalization, ...], engine: CharacterEngine) -> np.ndarray:
-    """bool [0x110000]: characters that are in no text of a run that ends in its first text."""
+    """bool [0x110000]: the characters in none of the texts of a run that ends as it began."""
     no_characters = np.zeros(N_CODE_POINTS, dtype=bool)
     forms = {step.kind: step for step in steps if step.kind in FORMS}
     if len(forms) != 1:
@@ -222,7 +222,7 @@ class _Regex(_Step):
         added = _weigh(phi, content)
         if len(content) != 1:
             return self._least(phi) > added
-        # A match other than the content lacks that character, or has others besides it.
+        # A match other than the content lacks that character, or has other characters too.
         without = phi.copy()
         without[ord(content)] = 2 * added + 1
         return bool(phi[~self.absent].min() > 0) and self._least(without) > added

@@ -38,7 +38,7 @@ Hypotheses = frozenset[tuple[SplitState, int]]
 
 
 def replace_filter(step: Normalization, engine: CharacterEngine) -> TableFilter:
-    """Raises UnsupportedTokenizerError for a pattern that is not modelled."""
+    """The filter of a replacement. Raises UnsupportedTokenizerError if it is not modelled."""
     kind, source = step.pattern
     if not source:
         raise UnsupportedTokenizerError("Replace.pattern", source, "it is empty")
@@ -46,7 +46,7 @@ def replace_filter(step: Normalization, engine: CharacterEngine) -> TableFilter:
 
 
 def _literal(pattern: str, content: str) -> TableFilter:
-    """The text does not contain the pattern (Knuth, Morris and Pratt 1977)."""
+    """The filter of texts that do not contain the pattern (Knuth, Morris and Pratt 1977)."""
     letters = sorted(set(pattern))
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
     labels[[ord(c) for c in letters]] = np.arange(1, len(letters) + 1)
@@ -162,7 +162,7 @@ def _filters(step: Normalization, engine: CharacterEngine) -> Iterator[TableFilt
 
 
 def character_filter(apply: Apply) -> TableFilter:
-    """No character that `apply`, a map of single characters, changes."""
+    """The filter of texts without a character that `apply`, a map of single characters, changes."""
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
     labels[[ord(c) for c in images(apply)]] = 1
     return tabulate(labels, 0, lambda state, label: None if label else 0, lambda state: True)
@@ -172,7 +172,7 @@ _FIRST, _SPACE, _OTHER = range(3)
 
 
 def strip_filter(step: Normalization) -> TableFilter:
-    """No white space at the ends that are stripped."""
+    """The filter of texts without white space at the ends that are stripped."""
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
     labels[[ord(c) for c in stripped(step)]] = 1
 

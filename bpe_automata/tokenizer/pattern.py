@@ -2,10 +2,10 @@
 
 The dialects are "oniguruma" (of `tokenizers`, Ruby's syntax) and "fancy-regex" (of `tiktoken`).
 Only the structure is parsed. A part that matches one character, such as `[^\\s\\p{L}]`, is not
-interpreted: its source goes to the tokenizer's own engine (`alphabet.engine_class`). Modelled are
-alternation, concatenation, greedy, lazy and (of one character) possessive repetition, lookahead for
-one character, at the end of the pattern also for more, flags for case and for the dot, and the
-anchors of the text; all else is refused.
+interpreted: its source goes to the tokenizer's own engine (`alphabet.engine_class`). The parser
+models alternation, concatenation, greedy and lazy repetition, possessive repetition of one
+character, lookahead for one character (at the end of the pattern also for more), flags for case and
+for the dot, and the anchors of the text. It refuses all else.
 
 Zero-width constructs are rewritten as lookahead for one character X:
 
@@ -305,7 +305,7 @@ class _Parser:
         return Repeat(once, 1, None, greedy=True)
 
     def possessive(self, item: Node, least: int, most: int | None) -> Node:
-        """As many as there are, without backtracking: the next character is not one more."""
+        """As many as possible, without backtracking: the next character must not be one more."""
         if not isinstance(item, Char) or item.kind != "regex":
             self.refuse("possessive repetition of anything but one character is not modelled")
         no_more = Look(item.source, negative=True)

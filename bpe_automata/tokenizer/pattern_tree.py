@@ -1,5 +1,5 @@
-"""The syntax tree of a split pattern, and what it tells of the matches: their characters, the
-neighbours among their case-insensitive letters, bounds on their weight and length.
+"""The syntax tree of a split pattern, and what follows from it for the matches: their characters,
+the neighbours among their case-insensitive letters, bounds on their weight and length.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def folded_letters(node: Node) -> list[str | None]:
         once, most = folded_letters(node.item), 3 if node.most is None else min(node.most, 3)
         if most <= 1 or len(once) < 2:
             return once * max(1, most)
-        # At most three neighbours matter: those of one repetition, those where two meet, and its
-        # end. Writing more out would double the list with each enclosing repeat.
+        # Runs of at most three neighbours matter: those inside a repetition, those across the
+        # border of two, and the last ones. A longer list would double with each enclosing repeat.
         return [*once, *once[:2], None, *once[-2:]]
     if isinstance(node, Alt):
         return [None, *(letter for o in node.options for letter in (*folded_letters(o), None))]
@@ -144,10 +144,10 @@ def longest(node: Node) -> int | None:
     if not isinstance(node, Seq | Alt):
         raise _unknown(node)
     parts = [longest(part) for part in (node.items if isinstance(node, Seq) else node.options)]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    bounds = [part for part in parts if part is not None]
+    if len(bounds) < len(parts):
         return None
-    return sum(known) if isinstance(node, Seq) else max(known)
+    return sum(bounds) if isinstance(node, Seq) else max(bounds)
 
 
 def _unknown(node: object) -> UnsupportedTokenizerError:

@@ -1,8 +1,8 @@
 """A split pattern as a priority-ordered thread machine (Pike VM), one character at a time.
 
-Threads are stored *before* their epsilon closure, which is computed once the next character is
-known: that decides lookahead for one character, such as `(?!\\S)`. `END` stands for the end of the
-text: it is in no class, so only negative lookahead holds there.
+Threads are stored *before* their epsilon closure. It is computed with the next character, which
+decides lookahead for one character, such as `(?!\\S)`. `END` stands for the end of the text: it is
+in no class, so only negative lookahead holds there.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class Program:
 
     def closure(self, threads: Threads, atom: int, first: bool = False) -> tuple[Threads, bool]:
         """The character tests before the first match, in order, and whether there is a match.
-        `first`: `atom` is the first character of the text. A match with lookahead counts where the
-        lookahead has been read."""
+        `first`: `atom` is the first character of the text. A match with lookahead counts as soon as
+        its lookahead has been read."""
         key = (threads, atom, first)
         if key not in self._closures:
             check()

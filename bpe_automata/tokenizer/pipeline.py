@@ -1,4 +1,4 @@
-"""Everything of `encode` but BPE, compiled to automata: alphabet, text automaton, boundaries.
+"""All of `encode` except BPE, compiled to automata: alphabet, text automaton, boundaries.
 
 The text automaton is crossed with the filters of the normalizers, which see the text between the
 added tokens of the first pass, without the prefix.
@@ -54,7 +54,7 @@ class Pipeline:
 
 
 def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipeline:
-    """Raises UnsupportedTokenizerError for what is not modelled."""
+    """The pipeline of a tokenizer. Raises UnsupportedTokenizerError if it is not modelled."""
     return with_room(lambda: _compiled(description, engine))
 
 
@@ -121,8 +121,8 @@ def _symbols(description: Description) -> Ranges:
 
 
 def _check_byte_tokens(description: Description) -> None:
-    """Refuse a missing byte token: `encode` makes characters unknown that need it and are no base
-    symbols. (Gemma-2 has no `<0x09>`, but a token for the tab.)"""
+    """Refuse a missing byte token: a character that needs it, and is no base symbol, becomes the
+    unknown token. (Gemma-2 has no `<0x09>`, but a token for the tab.)"""
     ascii_ = {byte for byte in range(0x80) if bytes([byte]) not in description.base}
     used = {*ascii_, *range(0x80, 0xC0), *range(0xC2, 0xF5)}
     missing = sorted(used - description.byte_tokens.keys())
@@ -145,7 +145,8 @@ def _neighbours(added: tuple[AddedToken, ...], engine: CharacterEngine) -> tuple
 
 
 def _coarse(split: np.ndarray, n_atoms: int) -> tuple[np.ndarray, list[frozenset[int]]]:
-    """(int32 [n_atoms], equal for atoms in the same classes; these numbers in each class)."""
+    """(int32 [n_atoms]: a number of each atom, equal for atoms in the same classes; for each class,
+    the numbers in it)."""
     if not len(split):
         return np.zeros(n_atoms, dtype=np.int32), []
     _, coarse = np.unique(split, axis=1, return_inverse=True)
@@ -170,7 +171,7 @@ def _filtered(
     n = len(allowed.next)
     # State 0 must remain the inside of a text with no added token partly read.
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
-    known, seen = [states], set(states.tolist())
+    levels, seen = [states], set(states.tolist())
     tables = [np.empty((0, rows.shape[1]), np.int64)]
     after, row_of = DistinctRows(), dict[int, int]()  # most states have the same row
     after_row: list[int] = []
@@ -190,13 +191,13 @@ def _filtered(
         reached = np.unique(np.concatenate([tables[-1].ravel(), *after.rows[n_rows:]])).tolist()
         states = np.array([s for s in reached if s >= 0 and s not in seen], dtype=np.int64)
         seen.update(states.tolist())
-        known.append(states)
+        levels.append(states)
         if len(seen) > MOST_STATES:
             raise BudgetExceededError(
                 "text states", MOST_STATES, "added tokens and normalizers are too intricate"
             )
     afters = after.rows, np.array(after_row, dtype=np.int32)
-    return _numbered(text, np.concatenate(known), np.concatenate(tables), afters, allowed.ends)
+    return _numbered(text, np.concatenate(levels), np.concatenate(tables), afters, allowed.ends)
 
 
 def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
@@ -207,20 +208,21 @@ def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
 
 def _numbered(
     text: TextAutomaton,
-    known: np.ndarray,
+    states: np.ndarray,
     table: np.ndarray,
     after: tuple[list[np.ndarray], np.ndarray],
     ends: np.ndarray,
 ) -> TextAutomaton:
-    """after: the distinct rows, and the row of each known state."""
+    """The automaton with the pairs `states` numbered in this order. after: the distinct rows, and
+    the row of each state."""
     n = len(ends)
-    t, f = known // n, known % n
+    t, f = states // n, states % n
     return TextAutomaton(
-        next=numbered(known, table).astype(np.int32),
+        next=numbered(states, table).astype(np.int32),
         ends=text.ends[t] & ends[f],
         after_row=after[1],
-        after=np.array([numbered(known, row) for row in after[0]], dtype=np.int32),
-        start=int(np.flatnonzero(known == text.start * n)[0]),
+        after=np.array([numbered(states, row) for row in after[0]], dtype=np.int32),
+        start=int(np.flatnonzero(states == text.start * n)[0]),
         token_start=text.token_start,
         data=text.data,
         ids=text.ids,

@@ -1,4 +1,4 @@
-"""What a normalizer does, found by running it: its image of each character, Unicode properties.
+"""The effects of a normalizer, found by running it: images of characters, Unicode properties.
 
 Engines differ in their version of Unicode, so decompositions, combining classes and compositions
 are taken from the engine itself, not from a table. Many characters go into one call.
@@ -78,9 +78,9 @@ def stripped(step: Normalization) -> list[str]:
     """The characters that a "strip" removes, tried one by one (half a second), then stored on
     disk."""
     key = f"{step.library} stripped"
-    known = checked_load("characters", key, "", lambda arrays: list(map(chr, arrays["points"])))
-    if known is not None:
-        return known
+    loaded = checked_load("characters", key, "", lambda arrays: list(map(chr, arrays["points"])))
+    if loaded is not None:
+        return loaded
     found = [c for block in blocks() for c in text_of(block) if not step.apply(c)]
     points = np.array([ord(c) for c in found], dtype=np.int32)
     store_arrays("characters", key, "", {"points": points})

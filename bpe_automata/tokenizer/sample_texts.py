@@ -51,7 +51,7 @@ def fixed_texts() -> tuple[str, ...]:
 
 def texts_with(contents: Sequence[str]) -> list[str]:
     """The fixed texts, then up to twelve of the contents of added tokens, each in some contexts."""
-    places = range(_MOST_CONTENTS if contents else 0)
-    spread = (contents[k * len(contents) // _MOST_CONTENTS] for k in places)
+    numbers = range(_MOST_CONTENTS if contents else 0)
+    spread = (contents[k * len(contents) // _MOST_CONTENTS] for k in numbers)
     contexts = ("{}", "a{}b", " {} ", "{}{}", "\n{}\n", "'{}'s")
     return [*fixed_texts(), *(c.replace("{}", s) for s in dict.fromkeys(spread) for c in contexts)]

@@ -1,7 +1,7 @@
 """What a reader makes of a tokenizer file: a description, and the library that runs the tokenizer.
 
-The library's `encode` defines which ids are canonical, and its regex engine defines what a class of
-characters is. An `Origin` says where a tokenizer would be read from, without reading it.
+The library's `encode` defines which ids are canonical, and its regex engine defines the classes of
+characters. An `Origin` says where a tokenizer would be read from, without reading it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.tokenizer.description import Description
 
 INSTALL_TIKTOKEN = "pip install 'bpe-automata[tiktoken]'"
-CONFIG = "tokenizer_config.json"  # beside a `tokenizer.json`; it names the end of sequence
-GENERATION = "generation_config.json"  # beside a tokenizer; it lists all ids that end a sequence
+CONFIG = "tokenizer_config.json"  # next to a `tokenizer.json`; it names the end of sequence
+GENERATION = "generation_config.json"  # next to a tokenizer; it lists all ids that end a sequence
 
 
 class CharacterEngine(Protocol):
@@ -77,7 +77,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a tokenizer is read from. key: digest of all of it; read: reads it."""
+    """Where a tokenizer is read from. key: digest of all that is read; read: reads it."""
 
     key: str
     name: str

@@ -39,7 +39,7 @@ _Arrays = dict[str, np.ndarray]
 
 
 def load(origin: Origin) -> Source | None:
-    """The stored tokenizer, None if there is none that is valid. Warns of a damaged file."""
+    """The stored tokenizer; None if there is none, or it is not valid. Warns of a damaged file."""
     if cache_is_off():
         return None
     return checked_load(_FOLDER, origin.key, _stamp(), lambda arrays: _loaded(origin, arrays))
@@ -111,7 +111,7 @@ def _values(values: Iterable[Any]) -> list[list[Any]]:
 
 
 def _loaded(origin: Origin, arrays: _Arrays) -> Source | None:
-    """None where a library has another version by now."""
+    """The source of stored arrays; None if a library has another version by now."""
     facts = json.loads(arrays["facts"].tobytes())
     if not all(map(_is_installed, facts["libraries"])):
         return None

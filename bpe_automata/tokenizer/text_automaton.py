@@ -1,4 +1,4 @@
-"""The automaton of the texts that some ids spell, apart from splitting, over atoms. Such a text
+"""The automaton, over atoms, of the texts that some ids spell. It ignores splitting. Such a text
 
     contains no added token                      (`added_tokens`)
     begins with the prefix                       (`Prefix`)
@@ -25,7 +25,8 @@ from bpe_automata.tokenizer.description import AddedToken, Prefix
 IMPOSSIBLE = -1
 MOST_STATES = 100_000
 BEFORE, PUT, INSIDE, SPACE_NEXT = range(4)
-"""Phases of the prefix: it comes next, was just read, does not matter, or is text, and next."""
+"""Phases of the prefix: it comes next; it was just read; it does not matter; it comes next, and is
+text."""
 
 _AT_START = {Prefix.NONE: INSIDE, Prefix.SPACE_FIRST: SPACE_NEXT}  # else BEFORE
 _AFTER_ADDED = {  # else INSIDE
@@ -85,8 +86,9 @@ def build_text_automaton(
     space: int,
     lost: tuple[AddedToken, ...] = (),
 ) -> TextAutomaton:
-    """`space`: the atom of the space, -1 if it is not readable; `lost`: tokens that are cut out as
-    well, but that have no transition. Raises BudgetExceededError."""
+    """The automaton of a tokenizer, before normalizers. `space`: the atom of the space, -1 if it is
+    not readable; `lost`: tokens that are also cut out, but have no transition. Raises
+    BudgetExceededError."""
     explorer = _Explorer((*added, *lost), len(added), characters, prefix, space)
     start = explorer.number(_beginning(_AT_START.get(prefix, BEFORE)))
     explorer.explore()
@@ -241,7 +243,7 @@ class _Explorer:
     def _after_first(
         self, state: _State, _k: int, position: int
     ) -> tuple[AddedState, AddedState] | None:
-        """Cut out by the first pass: for the second pass, the text before it ends."""
+        """After a token of the first pass, before which the text of the second pass ends."""
         first = self.first.after(state.first, position)
         if first is None or not self.second.ends(state.second):
             return None
@@ -250,7 +252,7 @@ class _Explorer:
     def _after_second(
         self, state: _State, k: int, position: int
     ) -> tuple[AddedState, AddedState] | None:
-        """Cut out by the second pass, of what is text to the first."""
+        """After a token that the second pass cuts out, and that is text to the first."""
         second = self.second.after(state.second, position)
         first: AddedState | None = state.first
         if self.first.added:

@@ -75,13 +75,13 @@ class Tokenizer(Immutable):
         `source`: a path (a `tokenizer.json`, a SentencePiece `.model`, a tiktoken rank file, a
         Mistral `tekken.json`, a `.gguf` file, or a folder that holds one), a name out of
         `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, a fast tokenizer of
-        transformers, a `tiktoken.Encoding`, or the name of one, or of a model that has one, where
-        there is no such path. `options`: what a file does not hold; for tiktoken rank files
+        transformers, a `tiktoken.Encoding`, or (if there is no such path) the name of an encoding
+        of tiktoken or of its model. `options`: what a file does not hold; for tiktoken rank files
         `pattern` and `special_tokens`. budget: for reading it.
 
         End-of-sequence ids are those of the tokenizer itself, or of the `tokenizer_config.json`
-        beside a `tokenizer.json`, and then those of a `generation_config.json` beside any of these
-        files (but a `.gguf`), as far as the tokenizer has them.
+        next to a `tokenizer.json`, and those of a `generation_config.json` next to any of these
+        files (but a `.gguf`), if the tokenizer has them.
 
         Decoding is compared with the library's on some 300 texts (`check_decoding`); building the
         automaton compares `encode` on the same texts. A tokenizer that passed is stored in the
@@ -99,8 +99,8 @@ class Tokenizer(Immutable):
         if isinstance(source, Tokenizer):
             return source
         origin = _origin(source, options)
-        if known := stored.load(origin):
-            return cls(known)
+        if loaded := stored.load(origin):
+            return cls(loaded)
         source_read = origin.read()
         tokenizer = cls(source_read)
         stored.store(origin, source_read)
@@ -138,8 +138,8 @@ class Tokenizer(Immutable):
 
     def encode_prompt(self, text: str) -> list[int]:
         """The ids of `text` as a prompt: with those that the post-processor of a `tokenizer.json`
-        puts before and after, such as the beginning of the text. Sources without one (SentencePiece
-        models, rank files, GGUF) do not say, and then it is `encode`. Raises as `encode` does."""
+        puts before and after, such as a beginning-of-text id. For sources without a post-processor
+        (SentencePiece models, rank files, GGUF) this is `encode`. Raises as `encode` does."""
         ids = self.encode(text)
         around = getattr(self.backend, "around", None)
         return around(text) if around else ids
@@ -151,8 +151,7 @@ class Tokenizer(Immutable):
     def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
         """The text that the ids spell, added tokens included; broken UTF-8 becomes U+FFFD. A space
         that `encode` puts before a text is removed; control ids spell nothing. `after`: the ids
-        that precede these; their own text is left out. Raises TokenOutOfRangeError, ArgumentError.
-        """
+        before these, whose text is not returned. Raises TokenOutOfRangeError, ArgumentError."""
         return self.text_bytes(ids, after).decode("utf-8", "replace")
 
     def text_bytes(self, ids: Sequence[int], after: Sequence[int] = ()) -> bytes:
@@ -185,9 +184,9 @@ class Tokenizer(Immutable):
         return frozenset(token.id for token in self.description.added)
 
     def added_as_text(self, which: AddedTokens) -> frozenset[int]:
-        """The ids of the added tokens that count as the text that they spell: "plain", those that
-        are not special; these and some others, a tuple of their texts; True, all; False, none.
-        Raises ArgumentError for the text of no added token."""
+        """The ids of the added tokens that count as the text that they spell: for "plain" those
+        that are not special; for a tuple of texts these tokens too; for True all; for False none.
+        Raises ArgumentError for a text that is no added token."""
         if isinstance(which, bool):
             return self.added_ids if which else frozenset()
         named = () if which == "plain" else which
@@ -231,8 +230,8 @@ class Tokenizer(Immutable):
             self._derived[name] = build(self)
 
     def to_json(self) -> str:
-        """The `tokenizer.json` that defines this tokenizer. Raises TokenizerError where there is
-        none: for a SentencePiece model or a rank file."""
+        """The `tokenizer.json` that defines this tokenizer. Raises TokenizerError if there is none,
+        as for a SentencePiece model or a rank file."""
         if self._json is None:
             raise TokenizerError(
                 f"{self.name} runs on {self.backend.name}, there is no tokenizer.json that is equal"
@@ -244,7 +243,7 @@ class Tokenizer(Immutable):
 
     @cached
     def _pickled(self) -> bytes:
-        """Compressed: its `tokenizer.json`, or else its description and backend. Raises
+        """Its `tokenizer.json`, or else its description and backend, compressed. Raises
         TokenizerError for a backend that cannot be pickled."""
         made_from = self.to_json() if self._json else (self.description, self.backend)
         try:
@@ -263,15 +262,14 @@ class Tokenizer(Immutable):
 
 
 def sample_texts(tokenizer: Tokenizer) -> list[str]:
-    """The texts that are the same for all tokenizers, and some with its own added tokens."""
+    """The texts that are the same for all tokenizers, and some with this one's added tokens."""
     return texts_with([token.content for token in tokenizer.description.added])
 
 
 def check_decoding(tokenizer: Tokenizer) -> None:
     """Compare `decode` with the library's, on the ids of the sample texts and on single ids spread
-    over the vocabulary. Differences that are documented do not count: ids that spell no text (the
-    unknown token), fragments of UTF-8, and the space that some libraries leave after an added
-    token.
+    over the vocabulary. Documented differences do not count: ids that spell no text (the unknown
+    token), fragments of UTF-8, and the space that some libraries leave after an added token.
 
     Raises TokenizerMismatchError at the first difference."""
     texts = sample_texts(tokenizer)
@@ -285,7 +283,7 @@ def check_decoding(tokenizer: Tokenizer) -> None:
 
 
 def _runs_of_text(tokenizer: Tokenizer, ids: list[int]) -> Iterator[list[int]]:
-    """The ids between added tokens where `encode` puts a space before each of these runs, else all
+    """The runs of ids between added tokens, if `encode` puts a space before each of these; else all
     ids."""
     if tokenizer.description.prefix is not Prefix.PIECE:
         yield ids
@@ -360,15 +358,14 @@ def _read_text(text: str, eos_ids: tuple[int, ...], name: str) -> Source:
 # ---------------------------------------------------------------- pickled
 
 _unpickled_before: WeakValueDictionary[tuple[object, ...], Tokenizer] = WeakValueDictionary()
-"""Tokenizers that came from other processes, so that constraints that arrive one after the other
-share one."""
+"""Tokenizers that were unpickled here, so that constraints from other processes share one."""
 
 
 def _unpickled(fingerprint: str, name: str, eos_ids: tuple[int, ...], pickled: bytes) -> Tokenizer:
     """The tokenizer of a pickle."""
     key = fingerprint, name, eos_ids
-    if (known := _unpickled_before.get(key)) is not None:
-        return known
+    if (found := _unpickled_before.get(key)) is not None:
+        return found
     made_from = pickle.loads(zlib.decompress(pickled))
     if isinstance(made_from, str):
         from bpe_automata.tokenizer.sources.tokenizer_json import read_json

@@ -7,14 +7,14 @@ that they change.
 
 When does c compose? Let S decompose to B d1...dn, and let the marks m1...mj stand between S and c.
 NFC decomposes all of this and sorts it by class, the d before the m of the same class.
-  - c is a mark of class k, above that of mj (otherwise mj blocks it, or is out of order). It meets
-    the composition of B and the d of class <= k. If these do not compose with c, c stays; the later
-    d are not blocked by it, since their class is higher, and rebuild S.
-  - c is a starter: any mark in between blocks it. Without one, S meets the first character of c's
-    decomposition, and if the two compose, S is gone.
-So all that matters of the text before c is the set of characters that would compose now: that of S
-at first, and after a mark of class k those of a higher class. The two conditions are two filters,
-each small (55 and 203 states in Unicode 14); their product has some 5,000 states.
+  - c is a mark of class k, above that of mj (otherwise mj blocks it, or is out of order). It is
+    tried with the composition of B and the d of class <= k. If the two do not compose, c stays; it
+    does not block the later d, since their class is higher, and these rebuild S.
+  - c is a starter: any mark in between blocks it. Without one, S is tried with the first character
+    of c's decomposition, and if the two compose, S is gone.
+So of the text before c only the set of characters that would compose now matters: at first that of
+S, and after a mark of class k its members of a higher class. The two conditions are two filters,
+both small (55 and 203 states in Unicode 14); their product has some 5,000 states.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def _order_of_decomposed(apply: Apply) -> TableFilter:
 
 
 def _order_filter(unstable: frozenset[str], order: dict[str, int]) -> TableFilter:
-    """Only characters that the form does not change, with classes that do not fall. A state is the
-    class of the last character."""
+    """The filter of texts without characters that the form changes, in which no class is lower than
+    the one before it in a run of marks. A state is the class of the last character."""
     changed = max(order.values()) + 1
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
     labels[[ord(c) for c in order]] = list(order.values())
@@ -107,44 +107,44 @@ def _order_filter(unstable: frozenset[str], order: dict[str, int]) -> TableFilte
 
 
 def _compose_filter(facts: Composing) -> TableFilter:
-    """No character composes with the starter before it. The other filter accepts the text: its
-    marks are in order, no character is unstable."""
+    """The filter of texts in which no character composes with the starter before it. It assumes
+    that the other filter accepts them: marks are in order, and no character is unstable."""
     joins = {c: _joining(c, facts) for c in {*facts.composes, *facts.decomposed}}
     seconds = frozenset[str]().union(*joins.values())
     marked = {*joins, *facts.order, *seconds}
     nothing: frozenset[str] = frozenset()
     roles = {
-        c: (facts.order.get(c, 0), joins.get(c, nothing), _met(c, facts, seconds)) for c in marked
+        c: (facts.order.get(c, 0), joins.get(c, nothing), _tried(c, facts, seconds)) for c in marked
     }
-    known = [(0, nothing, ""), *sorted(set(roles.values()) - {(0, nothing, "")}, key=repr)]
-    numbers = {role: number for number, role in enumerate(known)}
+    distinct = [(0, nothing, ""), *sorted(set(roles.values()) - {(0, nothing, "")}, key=repr)]
+    numbers = {role: number for number, role in enumerate(distinct)}
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
     labels[[ord(c) for c in roles]] = [numbers[role] for role in roles.values()]
     after_starter = [
-        frozenset(n for n, (_, _, met) in enumerate(known) if met in joined)
-        for _, joined, _ in known
+        frozenset(n for n, (_, _, tried) in enumerate(distinct) if tried in joined)
+        for _, joined, _ in distinct
     ]
 
     def follow(composing_now: Composable, label: int) -> Composable | None:
         if label in composing_now:
             return None
-        level = known[label][0]
+        level = distinct[label][0]
         if level == 0:
             return after_starter[label]
-        return frozenset(other for other in composing_now if known[other][0] > level)
+        return frozenset(other for other in composing_now if distinct[other][0] > level)
 
     return tabulate(labels, frozenset[int](), follow, lambda state: True)
 
 
-def _met(c: str, facts: Composing, seconds: frozenset[str]) -> str:
-    """The first character of c's decomposition, "" if nothing composes with it."""
+def _tried(c: str, facts: Composing, seconds: frozenset[str]) -> str:
+    """The first character of c's decomposition; "" if it composes with no character before it."""
     first = facts.decomposed.get(c, c)[0]
     return first if first in seconds else ""
 
 
 def _joining(starter: str, facts: Composing) -> frozenset[str]:
-    """The characters that compose with `starter`, or with the part of its decomposition that is
-    sorted before them."""
+    """The characters that compose with `starter`, or with the part of its decomposition that sorts
+    before them."""
     whole = facts.decomposed.get(starter, starter)
     found: set[str] = set()
     for size, part in enumerate(_parts(whole, facts), start=1):

@@ -1,4 +1,4 @@
-"""The entry point for tokenizers that have a path: the content of a file tells its kind."""
+"""The entry point for tokenizers with a path. The kind of a file is determined by its content."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def path_origin(
     """The origin of the tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json`
     first, then `tokenizer.model`, `tekken.json`, then others by their suffixes).
 
-    `name`: what the tokenizer is called instead of its path; names: what else might have been
-    meant; `options`: for a tiktoken rank file, see `read_tiktoken`; for a GGUF file, see
-    `read_gguf`. The content of a GGUF file, gigabytes of tensors behind the metadata, is known by
-    what the file system says of the file, as it says to `make`.
+    `name`: the tokenizer's name, by default its path; `names`: for the error message, names that
+    could be given; `options`: for a tiktoken rank file, see `read_tiktoken`; for a GGUF file, see
+    `read_gguf`. A GGUF file holds gigabytes of tensors after the metadata, so its key is made of
+    its first bytes, size, times and inode, not of its whole content.
 
     Raises MissingFileError; TokenizerError for options that are missing or superfluous. Reading
     raises MissingDependencyError, BrokenTokenizerError, UnsupportedTokenizerError."""
@@ -86,31 +86,31 @@ def path_origin(
         identity = repr((whose.st_dev, whose.st_ino, whose.st_size, *times))
         key = fingerprint(kind, start, identity, _written(options))
         return Origin(key, name or str(file), read)
-    config = _beside(file, CONFIG) if kind == "json" else None
-    generation = _beside(file, GENERATION)
-    beside = ("" if each is None else b"+" + each for each in (config, generation))
-    key = fingerprint(kind, content, _written(options), *beside)
+    config = _sibling(file, CONFIG) if kind == "json" else None
+    generation = _sibling(file, GENERATION)
+    siblings = ("" if each is None else b"+" + each for each in (config, generation))
+    key = fingerprint(kind, content, _written(options), *siblings)
     read = partial(read, config=config, generation=generation)
     return Origin(key, name or str(file), read)
 
 
-def _beside(file: Path, name: str) -> bytes | None:
+def _sibling(file: Path, name: str) -> bytes | None:
     """The content of the file with this name in the same folder, None if there is none."""
     found = file.with_name(name)
     return found.read_bytes() if found.is_file() else None
 
 
 def _with_ends(source: Source, path: Path, generation: bytes) -> Source:
-    """Where a model stops as well, by the `generation_config.json` at `path`; ids that the
-    tokenizer does not have are left out, as no mask has a place for them."""
+    """The source with the end-of-sequence ids of the `generation_config.json` at `path` as well;
+    ids that the tokenizer does not have are dropped, as no mask has a bit for them."""
     named = field_of(path, generation, "eos_token_id")
     ids = named if isinstance(named, list) else [] if named is None else [named]
     if not all(type(token) is int for token in ids):
         raise BrokenTokenizerError(
             f"eos_token_id of {path} is {named!r}: it must be an id, a list of ids, or null"
         )
-    known = (token for token in ids if 0 <= token < source.description.n_ids)
-    return replace(source, eos_ids=tuple(dict.fromkeys([*source.eos_ids, *known])))
+    valid = (token for token in ids if 0 <= token < source.description.n_ids)
+    return replace(source, eos_ids=tuple(dict.fromkeys([*source.eos_ids, *valid])))
 
 
 def _read(
@@ -122,8 +122,8 @@ def _read(
     config: bytes | None = None,
     generation: bytes | None = None,
 ) -> Source:
-    """`config`: the content of the `tokenizer_config.json` beside a `tokenizer.json`; `generation`:
-    that of the `generation_config.json` beside any file but a GGUF file."""
+    """`config`: the content of the `tokenizer_config.json` next to a `tokenizer.json`;
+    `generation`: that of the `generation_config.json` next to any file but a GGUF file."""
     source = _read_kind(file, kind, content, name, options, config)
     if generation is None:
         return source
@@ -210,7 +210,7 @@ def _inside(folder: Path) -> Path:
 
 
 def _is_json(start: bytes) -> bool:
-    """Does a JSON object begin here? A SentencePiece model may look alike, but has zero bytes."""
+    """Does a JSON object begin here? A SentencePiece model may begin alike, but has zero bytes."""
     return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" and b"\0" not in start
 
 

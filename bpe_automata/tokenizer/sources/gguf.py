@@ -5,16 +5,16 @@ with merges) are equal to a `tokenizer.json`; `llama` (pieces with scores) is eq
 SentencePiece model. GGUF contains less than either: no normalizer is named, so none is applied (as
 in llama.cpp; Qwen's, MPT and Command-R were trained with NFC), and the pretokenizer is one word.
 
-The words, and which of them ignore merges, are those of llama.cpp, src/llama-vocab.cpp. Where that
-rewrites the model's own pretokenizer for its own engine, the model's own is taken: the model was
-trained with it, and llama.cpp's tests compare with it. In three of these they differ:
+The words, and which of them ignore merges, are those of llama.cpp, src/llama-vocab.cpp. Where
+llama.cpp rewrites a model's pretokenizer for its own engine, we take the model's: the model was
+trained with it, and llama.cpp's tests compare with it. Three of the rewritten ones differ:
 
     falcon    llama.cpp leaves out `Digits`, which separates a number from the space before it
     kimi-k2   llama.cpp does not split words where small letters are followed by capitals
     tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
 
-The metadata is read here: the `GGUFReader` of the package `gguf` makes a NumPy view for each number
-of each array, which takes ten seconds for a vocabulary of 262,144 tokens.
+We read the metadata ourselves: the `GGUFReader` of the package `gguf` makes a NumPy view for each
+number of each array, which takes ten seconds for a vocabulary of 262,144 tokens.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ class _Metadata:
     Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"""
 
     def __init__(self, data: mmap) -> None:
-        """Raises ValueError for anything else."""
+        """Raises ValueError for data that is no GGUF file."""
         if data[:4] != b"GGUF":
             raise ValueError("it does not begin with GGUF")
         versions = {order: struct.unpack_from(f"{order}I", data, 4)[0] for order in "<>"}

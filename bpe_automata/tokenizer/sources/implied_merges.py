@@ -6,24 +6,24 @@ table consists of all splits of all tokens, ordered by score or rank.
 
 **The order among the splits of one token does not matter.** Let A and B be two runs of BPE that
 differ only in that order, and w a shortest text on which they differ. They differ first at a step
-where both merge some token P, at different places and by different splits. Nothing from outside has
-touched a span that is being merged into P, so what happened in it is what happens on P alone. If P
-is shorter than w, A and B agree on P alone, hence on the split. If P is w, one pair is left and
-there is no choice.
+where both make some token P, at different positions and by different splits. No merge has crossed
+the edges of a span that is being merged into P, so the merges inside it are those of P alone. If P
+is shorter than w, A and B agree on P alone, hence on the split. If P is w, only one pair remains,
+so there is no choice.
 
 **Equal scores** are merges of one rank: sentencepiece takes the leftmost pair (see
-`canonical.geometry`). The frequent case are runs of one character, whose pieces all have one
-score (Llama and Mistral give their runs of spaces -1e9). The leftmost pair is taken, whatever it
+`canonical.geometry`). The frequent case is runs of one character, whose pieces all have one
+score (Llama and Mistral give their runs of spaces -1e9). The leftmost pair is merged, whatever it
 makes, so a run grows from its left end:
 
     ▁▁▁▁▁  ->  [▁▁]▁▁▁  ->  [▁▁▁]▁▁  ->  [▁▁▁▁]▁  ->  [▁▁▁▁▁]
 
 No proper table of ranks does the same (proper: merges in the order of the ranks), but another table
 has the same results: it joins halves to powers of two, then adds smaller powers to greater ones.
-`run_merges` makes that table and proves it equal, or gives up:
+`run_merges` makes that table and proves it equal, or returns None:
 
-- sentencepiece reads a run like a stack machine, and where the longest run M is a token of its own,
-  nothing joins it later: result(n) = [M] + result(n - M) for n >= M.
+- sentencepiece reads a run like a stack machine, and once the longest run M is a token, no merge
+  uses it: result(n) = [M] + result(n - M) for n >= M.
 - The table is proper, so a sequence of its tokens is its result iff each adjacent pair is. The
   pairs in result(n) all occur in result(n') for some n' <= 2M.
 - So equality for n <= 2M, which is checked, is equality for all n.
@@ -87,8 +87,8 @@ def _same_score(rows: np.ndarray, scores: np.ndarray) -> list[list[int]]:
 def _run_rows(
     rows: np.ndarray, scores: np.ndarray, pieces: list[int], texts: Sequence[str]
 ) -> np.ndarray | None:
-    """The merges of `run_merges` for the ids of runs; None where they would not be equivalent: for
-    pieces other than runs, and for runs that are merged with others before all runs are merged."""
+    """The merges of `run_merges` for pieces that are runs; None if they are not equivalent: for
+    other pieces, and for runs that other merges use before all runs are merged."""
     if len({c for number in pieces for c in texts[number]}) > 1:
         return None
     uses = np.isin(rows[:, 0], pieces) | np.isin(rows[:, 1], pieces)
@@ -139,8 +139,8 @@ def leftmost_first(n: int, lengths: set[int]) -> list[int]:
 
 
 def _binary(lengths: set[int]) -> list[Merge]:
-    """Powers of two from halves; then each other length from itself without its lowest bit, those
-    with high lowest bits first."""
+    """Powers of two from halves; then each other length from itself without its lowest bit, in
+    descending order of that bit."""
     doubled = [(n // 2, n // 2) for n in sorted(lengths) if n > 1 and n & (n - 1) == 0]
     others = [(n & -n, n) for n in lengths if n & (n - 1)]
     added = [(n - low, low) for low, n in sorted(others, key=lambda pair: (-pair[0], pair[1]))]
@@ -151,8 +151,8 @@ def _by_rank(n: int, ranks: Mapping[Merge, int]) -> list[int]:
     """The lengths that a run of `n` characters is merged to by the ranks."""
     parts = [1] * n
     while True:
-        known = [(ranks[pair], at) for at, pair in enumerate(pairwise(parts)) if pair in ranks]
-        if not known:
+        listed = [(ranks[pair], at) for at, pair in enumerate(pairwise(parts)) if pair in ranks]
+        if not listed:
             return parts
-        _, at = min(known)
+        _, at = min(listed)
         parts[at : at + 2] = [parts[at] + parts[at + 1]]

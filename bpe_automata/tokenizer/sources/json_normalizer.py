@@ -41,8 +41,8 @@ class Normalizer:
 
 
 def read_normalizer(normalizer: Json | None) -> Normalizer:
-    """Raises UnsupportedTokenizerError for what is not modelled, BrokenTokenizerError for what
-    `tokenizers` would not read."""
+    """The normalizer of this JSON. Raises UnsupportedTokenizerError if it is not modelled,
+    BrokenTokenizerError if `tokenizers` would not read it."""
     flat = _flattened(normalizer)
     prepended = [_text(part, "prepend") for part in flat if part.get("type") == "Prepend"]
     rest = [part for part in flat if part.get("type") != "Prepend"]

@@ -7,8 +7,8 @@ rewritten text from the original.
 
 `Digits` after `ByteLevel` (as in Falcon) takes some bytes inside of characters for digits: `²` is
 how the byte B2 is written, so `ò`, C3 B2, is two pieces. Boundaries inside characters are not
-modelled. They do not matter if no token contains one (`split_bytes`): BPE then merges on either
-side as if the pieces were apart.
+modelled. They do not matter if no token contains one (`split_bytes`), as BPE then never merges
+across it.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Pretokenizer:
 
 
 def read_pretokenizer(pretokenizer: Json | None, space: str | None = None) -> Pretokenizer:
-    """What a pretokenizer does. `space`: the character that the normalizer, which runs before,
-    writes for every space (by a Replace of " " by "▁"), None if it does not.
+    """The pretokenizer of this JSON. `space`: the character that the normalizer, which runs before,
+    writes for every space (by a Replace of " " by "▁"), None if it writes none.
 
-    Raises UnsupportedTokenizerError for what is not modelled exactly, BrokenTokenizerError for
-    what `tokenizers` does not load.
+    Raises UnsupportedTokenizerError if it is not modelled exactly, BrokenTokenizerError if
+    `tokenizers` does not load it.
     """
     if pretokenizer is None:
         return Pretokenizer(space=space)

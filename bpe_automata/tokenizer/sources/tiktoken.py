@@ -3,10 +3,10 @@ Mistral's `tekken.json`; both are run by tiktoken.
 
 A rank file has a line for each token: its bytes in base64, a space, its rank, which is also its id.
 It contains neither the pattern that splits the text nor the special tokens. tiktoken cuts out the
-special tokens, splits the text between them by the pattern and drops what no match covers, takes a
-pretoken that is a token as that token (`ignore_merges`), and otherwise merges the neighbours whose
-joined bytes have the least rank, leftmost first. Ranks are unique, so the merge table consists of
-all splits of each token in the order of their ranks (`implied_merges`).
+special tokens, splits the text between them by the pattern and drops text outside the matches. A
+pretoken that is a token becomes that token (`ignore_merges`); in any other, the neighbours whose
+joined bytes have the least rank are merged, leftmost first. Ranks are unique, so the merge table
+consists of all splits of each token in the order of their ranks (`implied_merges`).
 
 A `tekken.json` is read as mistral-common reads it. `config.pattern` splits the text; the first
 `default_num_special_tokens` ids are special tokens, and the vocabulary, whose ranks come after
@@ -81,7 +81,7 @@ class Tiktoken:
             raise UnsupportedTokenizerError(
                 "tiktoken pattern", pattern, f"tiktoken rejects it: {error}"
             ) from error
-        # It holds the table for Python too, only to be pickled: 9 MB for Llama-3's 128,000 tokens.
+        # The copy of the table is only for pickling: 9 MB for Llama-3's 128,000 tokens.
         self._encoding._mergeable_ranks = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -95,7 +95,7 @@ class Tiktoken:
         return Tiktoken, (ranks, *how, given)
 
     def made_from(self) -> tuple[dict[str, Any], bytes]:
-        """(settings, content) from which `made_again` makes it, besides its description."""
+        """(settings, content) from which `made_again` makes it, together with its description."""
         return self._settings, b""
 
     @classmethod

@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 def read_json_file(path: Path, content: bytes, name: str, config: bytes | None) -> Source:
     """The tokenizer of a JSON file, a `tokenizer.json` or Mistral's `tekken.json`; `content`: its
-    bytes; `config`: the bytes of the `tokenizer_config.json` beside it, which names the end of
+    bytes; `config`: the bytes of the `tokenizer_config.json` next to it, which names the end of
     sequence of a `tokenizer.json`, None if there is none.
 
     Raises BrokenTokenizerError, UnsupportedTokenizerError, MissingDependencyError."""
@@ -154,7 +154,7 @@ def _spaced(vocabulary: dict[str, int], space: str | None) -> str | None:
 def _check_written_space(
     space: str | None, vocabulary: dict[str, int], fallback: dict[int, int]
 ) -> None:
-    """Refuse byte fallback where a space is no token: it would become the byte tokens of the
+    """Refuse byte fallback where a space is no token: a space would become the byte tokens of the
     character that is written for it."""
     if fallback and space is not None and space not in vocabulary:
         raise UnsupportedTokenizerError(
