@@ -1,4 +1,4 @@
-"""What is banned, as automata over text.
+"""Bans as automata over text.
 
     L(ban.occurrence) = the banned texts themselves
     L(ban.contains)   = { t : some part of t is banned },   L(ban.allowed) = UTF-8 - L(ban.contains)

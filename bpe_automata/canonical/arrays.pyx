@@ -101,9 +101,10 @@ cdef class Base:
 
 cdef class Work(Base):
     def __init__(self, steps, text, chars, states, trie, pairs, added, deepest):
-        """added: from, behind, row int32, after int32 [rows, n], texts int32 [n, 3], data uint8:
-        the states before and after an added token of each state (of length 0: itself), the row of
-        each text state, and the text states after each token; its id and where its bytes are."""
+        """added: from, behind int32 [states]: where an added token is read from at each state, and
+        the state after one that ends there (of length 0: the state itself); row int32: the row of
+        each text state in after int32 [rows, n], the text states after each token; texts int32
+        [n, 3]: the id of each token, and where its bytes begin and end in data uint8."""
         super().__init__(steps, text, chars, states)
         self.trie, self.pairs, self.deepest, self.kept_added = trie, pairs, deepest, added
         from_, behind, row, after, texts, data = added

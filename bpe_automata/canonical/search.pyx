@@ -123,7 +123,7 @@ cdef int64_t length(int64_t token, Work work) noexcept nogil:
 
 cdef struct Look:
     int64_t code
-    int64_t top  # one behind the last option that is listed
+    int64_t top  # one past the last option that is listed
     int64_t leads, free, detour  # an id that surely leads on, or NO_ID; see `learn`
 
 

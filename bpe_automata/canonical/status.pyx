@@ -35,7 +35,7 @@ cdef bint number_all(
     const Read* found, int64_t n, const int32_t* after, Work work, int64_t* numbers
 ) noexcept nogil:
     """Write to `numbers` the configurations that n tokens lead to, -1 for none. After a token of
-    class -1 a text begins anew. after: the set after each class. Returns False for want of room."""
+    class -1 a text begins anew. after: the set after each class. Returns whether there is room."""
     cdef int64_t i, H, key, last = -1, c = -1
     for i in range(n):
         H = after[found[i].klass] if found[i].klass >= 0 else BEGINNING

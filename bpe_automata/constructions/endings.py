@@ -1,7 +1,8 @@
 """How many ids complete a text of an engine: the bounds on which `within` relies.
 
-The *completion* of a state of the byte automaton is a short text that leads from it to acceptance,
-by a byte to the nearest state each time. U counts the ids of a tokenization that the engine admits:
+The *completion* of a state of the byte automaton is a short text that leads from it to acceptance:
+each of its bytes leads to the nearest state. U counts the ids of one tokenization of it, which the
+engine admits:
 
     U(state)       how many ids complete the text by that tokenization, never less than needed
     mask(state, k) = { n in the engine's mask : U(state n) < k },   and end-of-sequence

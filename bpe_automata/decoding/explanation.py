@@ -24,8 +24,8 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 @dataclass(frozen=True)
 class Explanation:
     """canonical: is the sequence canonical? ids, tokens: the sequence, and the bytes of each id;
-    expected_ids: what `encode` makes of its text; position: index of the first token with which no
-    canonical sequence begins like this one, whatever follows (if only the end of the text decides,
+    expected_ids: what `encode` makes of its text; position: index of the token with which the
+    sequence stops being the beginning of a canonical one (if only the end of the text is at fault,
     that of the wrong token there), None if canonical; reason: one sentence without a full stop."""
 
     canonical: bool

@@ -80,7 +80,7 @@ def _healed(constraint: Constraint, ids: tuple[int, ...], n: int) -> Healed:
 
 
 def _most(tokenizer: Tokenizer, ids: tuple[int, ...], n: int) -> int:
-    """How many of the last n ids are ordinary text."""
+    """How many ids at the end, of at most n, are ordinary text."""
     special = tokenizer.added_ids | tokenizer.description.controls
     count = 0
     while count < min(n, len(ids)) and ids[-1 - count] not in special:

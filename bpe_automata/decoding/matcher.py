@@ -92,9 +92,8 @@ class Matcher:
         return members(self._engine.mask(self._state))
 
     def allows(self, token: int) -> bool:
-        """Is this id in the mask? An engine that can decide a single id (one with an `allows`: the
-        lift and the naive engine) computes no mask. Raises ArgumentError if `token` is no
-        integer."""
+        """Is this id in the mask? Some engines (the lift and the naive engine) decide a single id
+        without computing the mask. Raises ArgumentError if `token` is no integer."""
         if type(token) is not int:
             token = integer(token, "the id")
         if self._finished or not 0 <= token < self._engine.n_ids:

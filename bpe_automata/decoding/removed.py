@@ -29,8 +29,8 @@ _DEAD = -1
 
 @dataclass(frozen=True)
 class Removed:
-    """text: a text of the language that the normalizer changes, with as short a beginning as there
-    is that decides it; normal: what the normalizer makes of it."""
+    """text: a text of the language that the normalizer changes, where this is certain after the
+    fewest bytes; normal: what the normalizer makes of it."""
 
     text: str
     normal: str

@@ -113,17 +113,17 @@ class TokenAutomaton(Table):
     # ------------------------------------------------------------ combined
 
     def union(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
-        """What either accepts. The result of this and the next three has only states within reach
-        of the start, numbered breadth-first by symbol (see `trimmed`, `minimised`), and the union
-        of the alphabets. Raises BudgetExceededError over `max_edges`."""
+        """The sequences that either accepts. The result of this and the next three has only states
+        within reach of the start, numbered breadth-first by symbol (see `trimmed`, `minimised`),
+        and the union of the alphabets. Raises BudgetExceededError over `max_edges`."""
         return algebra.combined(self, other, np.logical_or, (False, False), max_edges)
 
     def intersection(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
-        """What both accept. See `union`."""
+        """The sequences that both accept. See `union`."""
         return algebra.combined(self, other, np.logical_and, (True, True), max_edges)
 
     def difference(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
-        """What this one accepts and `other` does not. See `union`."""
+        """The sequences that this one accepts and `other` does not. See `union`."""
         return algebra.combined(self, other, np.greater, (True, False), max_edges)
 
     complement = algebra.complement
@@ -137,7 +137,7 @@ class TokenAutomaton(Table):
 
     @classmethod
     def load(cls, path: str | Path) -> TokenAutomaton:
-        """What `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
+        """The automaton that `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
         return files.load(cls, path)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

@@ -59,7 +59,7 @@ def _checked_path(path: str | Path) -> Path:
 
 
 def _parts(automaton: Table) -> dict[str, Any]:
-    """What is written, by name."""
+    """The arrays to write, by name."""
     parts = {name: getattr(automaton, name) for name in _ARRAYS}
     if automaton.spellings is not None:
         parts["spelled"] = np.frombuffer(b"".join(automaton.spellings), dtype=np.uint8)

@@ -13,9 +13,9 @@ Unicode forms keep every phi in which the weight of a character is the sum over 
 decomposition, since a text and its form have the same decomposition. So weights are given to
 decomposed characters, and added up for the others.
 
-One weight comes first: 1 for each character that the form changes. No such character is left by the
-form, so if the other steps never add one, no text of such a run contains one, and texts that do
-need no proof.
+One weight comes first: 1 for each character that the form changes. The form removes all of these,
+so if the other steps never add one, no text of such a run contains one, and texts that do need no
+proof.
 """
 
 from __future__ import annotations

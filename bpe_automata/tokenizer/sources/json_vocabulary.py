@@ -243,8 +243,8 @@ def _written_bytes(content: str) -> bool:
 
 
 def check_normalized(added: tuple[AddedToken, ...], normalizer: Normalizer) -> None:
-    """A token with normalized=True is searched for, normalized, in normalized text. Raises
-    UnsupportedTokenizerError where that is not its own content."""
+    """`tokenizers` normalizes the content of a token with normalized=True, and looks for it in
+    normalized text. Raises UnsupportedTokenizerError if normalizing changes the content."""
     for token in added:
         if not token.normalized:
             continue
