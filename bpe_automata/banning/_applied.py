@@ -25,7 +25,8 @@ class AppliedBan(Immutable):
     constraint: Constraint
 
     def after(self, before: str = "") -> Constraint:
-        """Raises EmptyLanguageError if every text is banned, and BudgetExceededError."""
+        """The constraint after the text `before`. Raises EmptyLanguageError if every text is
+        banned, and BudgetExceededError."""
         context = self.ban.context(before)
         if context not in self._made:
             allowed = self.ban.allowed_in(self.constraint.dfa, before)

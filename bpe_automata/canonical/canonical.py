@@ -46,7 +46,7 @@ class CanonicalState(NamedTuple):
 
 
 class CanonicalAutomaton(Immutable):
-    """D as an automaton over ids. Build it with `canonical_automaton`, which keeps it.
+    """D as an automaton over ids. Build it with `canonical_automaton`, which caches it.
 
     Attributes: derivation, geometry (BPE alone), pipeline (everything around it), whole (tokens
     that are legal only as a whole pretoken), usable (bool [n_ids], tokens that ordinary text may be
@@ -141,7 +141,7 @@ class CanonicalAutomaton(Immutable):
 
 
 def build_parts(tokenizer: Tokenizer) -> Parts:
-    """Everything from the tokenizer itself.
+    """All parts, computed from the tokenizer itself.
 
     Raises UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError."""
     description = tokenizer.description

@@ -50,7 +50,7 @@ class LiftTables(Tables):
         return np.array(list(map(is_utf8, self.tokenizer.spellings)), np.bool_)
 
     def single_bytes(self, banned: np.ndarray) -> np.ndarray:
-        """bool [256]: the bytes that are spelled by an ordinary id of one byte, not banned."""
+        """bool [256]: the bytes that some ordinary id spells alone that is not banned."""
         nodes, found = self.trie.nodes_array, np.zeros(256, np.bool_)
         alone = nodes[(nodes["depth"] == 1) & (nodes["token"] >= 0)]
         found[alone["label"][~np.isin(alone["token"], banned)]] = True

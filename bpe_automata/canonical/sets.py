@@ -137,8 +137,8 @@ class HypothesisSets:
         return found
 
     def successors(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """(free, bound): int32 [n_classes], the set after a token of each class when there is, or
-        is not, a boundary at the joint before it; not to be written to."""
+        """(free, bound): int32 [n_classes], the set after a token of each class, with a boundary
+        before the token and without one; not to be written to."""
         if self._arrays[2][number] < 0:
             self.know(number)
         sets = self._arrays

@@ -224,8 +224,8 @@ def explain_impossible(tokenizer: Tokenizer, prefix: Sequence[int]) -> NoReturn:
 
 
 def refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
-    """Raises UnsupportedTokenizerError for an end-of-sequence id that is an ordinary token: that
-    texts which need this id have no tokenization is followed exactly only for added tokens."""
+    """Raises UnsupportedTokenizerError for an end-of-sequence id that is an ordinary token. Texts
+    that need such an id have no tokenization, and this is modelled only for added tokens."""
     for token in eos_ids:
         if 0 <= token < canonical.tokenizer.n_ids and canonical.usable[token]:
             spelled = canonical.tokenizer.token_bytes(token)

@@ -78,7 +78,7 @@ to the key before them."""
 
 
 class Endings:
-    """The bounds for the lift, where the last id does not matter. `CanonicalEndings` derives."""
+    """The bounds for the lift, where the last id does not matter; `CanonicalEndings` adds it."""
 
     def __init__(self, engine: Any) -> None:
         self.engine: Any = proxy(engine)  # weak, as the engine holds these endings

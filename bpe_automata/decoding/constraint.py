@@ -145,13 +145,13 @@ def constrain(
 ) -> Constraint:
     """Constrain a model to a language.
 
-    language: a regex (Python syntax, `re.fullmatch` semantics; linked, see `link_regex`, where its
-    counts make its DFA too large), a list of texts, an automaton (of a grammar what
-    `compile_grammar` makes), or a schema as `schemas.json_schema` takes it, with its defaults: a
-    dict, a pydantic model, a function. method: "canonical" (the tokenizer's own tokenization of
-    each text) or "lift" (all tokenizations). eos_ids: ids that end the text, allowed exactly where
-    it is complete; by default those that the tokenizer's source names. Where it names none and some
-    text could never end, an EndlessTextWarning says so (linked languages are not checked).
+    language: a regex (Python syntax, `re.fullmatch` semantics; if its counts make its DFA too
+    large, it is linked, see `link_regex`), a list of texts, an automaton (such as `compile_grammar`
+    makes of a grammar), or a schema as `schemas.json_schema` takes it, with its defaults: a dict, a
+    pydantic model, a function. method: "canonical" (the tokenizer's own tokenization of each text)
+    or "lift" (all tokenizations). eos_ids: ids that end the text, allowed exactly where it is
+    complete; by default those that the tokenizer's source names. If it names none and some text
+    could never end, an EndlessTextWarning says so (linked languages are not checked).
     added_tokens: which added tokens may be read as the text that they spell: "plain", the default,
     those that the tokenizer does not mark as special (a special one means something to the model,
     and is skipped where text is displayed); a tuple of texts: these too; True: all but

@@ -162,7 +162,7 @@ class Oracle:
                 break
             ids.append(int(allowed[self.rng.randrange(len(allowed))]))
             state = self.engine.step(state, ids[-1])
-        if not self._goes_home(state, ids):
+        if not self._is_completed(state, ids):
             return self._found("nothing can finish this, yet it was allowed", tuple(ids))
         return self._check_prefixes(tuple(ids)) or self._check_refused(tuple(ids))
 
@@ -171,7 +171,7 @@ class Oracle:
         ids = members(self.engine.mask(state))
         return ids[~np.isin(ids, self.engine.eos_ids)]
 
-    def _goes_home(self, state: Hashable, ids: list[int]) -> bool:
+    def _is_completed(self, state: Hashable, ids: list[int]) -> bool:
         """Add ids up to an accepting state, each time one after which a text needs fewest bytes;
         False where they lead to a state in which nothing is allowed."""
         seen, most = {state}, len(ids) + _MOST_TRIED

@@ -243,7 +243,7 @@ class _Explorer:
     def _after_first(
         self, state: _State, _k: int, position: int
     ) -> tuple[AddedState, AddedState] | None:
-        """After a token of the first pass, before which the text of the second pass ends."""
+        """The states after a token that the first pass cuts out: the second begins a new text."""
         first = self.first.after(state.first, position)
         if first is None or not self.second.ends(state.second):
             return None
@@ -252,7 +252,7 @@ class _Explorer:
     def _after_second(
         self, state: _State, k: int, position: int
     ) -> tuple[AddedState, AddedState] | None:
-        """After a token that the second pass cuts out, and that is text to the first."""
+        """The states after a token that the second pass cuts out, and that is text to the first."""
         second = self.second.after(state.second, position)
         first: AddedState | None = state.first
         if self.first.added:
