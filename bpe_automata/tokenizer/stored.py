@@ -56,16 +56,17 @@ def store(origin: Origin, source: Source) -> None:
 
 @cache
 def digest_of_sources(folder: str) -> str:
-    """Digest of the sources of a subpackage (of no bytes, where sources are not shipped)."""
-    digest = hashlib.sha256()
-    for file in sorted((Path(__file__).parents[1] / folder).rglob("*")):
+    """Digest of the sources of a subpackage (of no bytes, where sources are not shipped). Raises
+    FileNotFoundError if there is no such subpackage."""
+    digest, root = hashlib.sha256(), Path(__file__).parents[1] / folder
+    for file in sorted([*root.iterdir(), *root.glob("*/**/*")]):
         if file.suffix in (".py", ".pyx", ".pxd"):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
 def _stamp() -> str:
-    return f"{digest_of_sources('_tokenizer')} {digest_of_sources('_kernels')}"
+    return f"{digest_of_sources('tokenizer')} {digest_of_sources('_kernels')}"
 
 
 # ---------------------------------------------------------------- a source as arrays, and back
