@@ -55,14 +55,14 @@ def shorten(
     odd: bool, is an edge longer by `more` than `BYTE`? The loops go through the states in turn
     downwards and upwards, until nothing changes; a shortest way of n edges takes n turns at most.
     """
-    cdef int64_t n = tail.shape[0], m = head.shape[0], left = 0, nearer, turn, i, k, edge
+    cdef int64_t n = tail.shape[0], m = head.shape[0], polls = 0, nearer, turn, i, k, edge
     cdef bint changed = True
     with nogil:
         while changed:
             changed = False
             for turn in range(2):
                 for i in range(n):
-                    poll(&left)
+                    poll(&polls)
                     k = i if turn else n - 1 - i
                     for edge in range(start[k], start[k + 1] if k + 1 < n else m):
                         nearer = far[head[edge]] + byte + more * odd[edge]

@@ -60,7 +60,7 @@ cdef class _Sets:
 
     cdef Network net
     cdef object budget
-    cdef int64_t max_states, max_bytes, left, epoch
+    cdef int64_t max_states, max_bytes, polls, epoch
     # State s has the nodes pool[first[s]:first[s + 1]]; state 0 is dead. slots: the hash table of
     # states; alone: the state of what one node leads to silently, -1 if not found yet.
     cdef int64_t states
@@ -82,7 +82,7 @@ cdef class _Sets:
         room, n_nodes = 64, len(net.accepts)
         self.net, self.budget = net, budget
         self.max_states, self.max_bytes = max_states, budget.max_bytes
-        self.left, self.epoch, self.states = 0, 0, 1
+        self.polls, self.epoch, self.states = 0, 0, 1
         self.trans = np.zeros((room, n_columns), np.int32)
         self.accepting, self.keys = np.zeros(room, np.bool_), np.zeros(room, np.uint64)
         self.first, self.slots = np.zeros(room + 1, np.int32), np.zeros(2 * room, np.int32)
@@ -100,7 +100,7 @@ cdef class _Sets:
         self.cells[0, 0], self.cells[1, 0] = -1, start
         self.closure(0)
         while state < self.states:
-            poll(&self.left)
+            poll(&self.polls)
             needed = self.cells_of(state)
             if self.states > self.max_states or needed > self.cells.shape[1]:
                 self.more_cells(needed)
@@ -137,7 +137,7 @@ cdef class _Sets:
         self.head[:] = -1
         self.total[:] = 0
         for i in range(self.first[state], self.first[state + 1]):
-            poll(&self.left)
+            poll(&self.polls)
             node = self.pool[i]
             for edge in range(self.net.first[node], self.net.first[node + 1]):
                 to, c = self.net.to[edge], self.net.reads[edge]
@@ -157,7 +157,7 @@ cdef class _Sets:
         cdef int32_t target
         self.like[:] = 0
         for column in range(self.head.shape[0]):
-            poll(&self.left)
+            poll(&self.polls)
             if self.head[column] < 0:
                 continue
             slot = first_slot(self.total[column], size)

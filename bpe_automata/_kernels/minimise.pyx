@@ -61,7 +61,7 @@ def refine(
     is_used = np.bincount(label) > 0
     labels = (np.cumsum(is_used) - 1)[label].astype(np.int32)
     cdef _Partition edges = _Partition(labels)
-    cdef int64_t s, edge, index, splitter = 0, block = 1, left = 0
+    cdef int64_t s, edge, index, splitter = 0, block = 1, polls = 0
     with nogil:
         for s in range(accepting.shape[0]):
             if accepting[s]:
@@ -69,13 +69,13 @@ def refine(
         states.split()
         while splitter < edges.sets:
             for index in range(edges.first[splitter], edges.past[splitter]):
-                poll(&left)
+                poll(&polls)
                 states.mark(tail[edges.element[index]])
             states.split()
             splitter += 1
             while block < states.sets:
                 for index in range(states.first[block], states.past[block]):
-                    poll(&left)
+                    poll(&polls)
                     s = states.element[index]
                     for edge in range(ptr[s], ptr[s + 1]):
                         edges.mark(edge)
@@ -148,7 +148,7 @@ def trie(const uint8_t[::1] data, const int64_t[::1] ptr, const int32_t[::1] kin
     """(parent, label, kind) of the nodes, int32; node 0 is the root."""
     parents, labels, ends, paths = np.zeros((4, len(data) + 1), np.int32)
     cdef int32_t[::1] parent = parents, label = labels, kind = ends, path = paths
-    cdef int64_t used = 1, depth = 0, left = 0, i, k, shared, length
+    cdef int64_t used = 1, depth = 0, polls = 0, i, k, shared, length
     with nogil:
         for i in range(ptr.shape[0] - 1):
             length, shared = ptr[i + 1] - ptr[i], 0
@@ -158,7 +158,7 @@ def trie(const uint8_t[::1] data, const int64_t[::1] ptr, const int32_t[::1] kin
             ):
                 shared += 1
             for k in range(shared, length):
-                poll(&left)
+                poll(&polls)
                 parent[used], label[used] = path[k], data[ptr[i] + k]
                 path[k + 1] = <int32_t>used
                 used += 1
@@ -173,7 +173,7 @@ def subtrees(const int32_t[::1] parent, const int32_t[::1] label, const int32_t[
     Children come after their parents, so the loop goes backwards and numbers children first: nodes
     with the same kind and the same (label, state) of children are equal. State 0 is not used.
     """
-    cdef int64_t n = parent.shape[0], size = table_size_for(n + 1), node, slot, left = 0
+    cdef int64_t n = parent.shape[0], size = table_size_for(n + 1), node, slot, polls = 0
     states, children, siblings = np.zeros((3, n), np.int32)  # 0 ends a list: the root
     hashes, numbers = np.empty(n, np.uint64), np.zeros(size, np.int32)
     cdef int32_t[::1] state = states, child = children, sibling = siblings, table = numbers
@@ -182,7 +182,7 @@ def subtrees(const int32_t[::1] parent, const int32_t[::1] label, const int32_t[
     cdef int32_t count = 1, below, a, b
     with nogil:
         for node in range(n - 1, -1, -1):
-            poll(&left)
+            poll(&polls)
             key, below = mix(kind[node]), child[node]
             while below != 0:
                 key = mix(key + <uint64_t>label[below] + (<uint64_t>state[below] << 8))
@@ -212,13 +212,13 @@ def breadth_first(const int32_t[:, ::1] trans, int32_t start):
     numbers, states = np.zeros(len(trans), np.int32), np.zeros(len(trans) + 1, np.int32)
     cdef int32_t[::1] number = numbers, order = states
     cdef int32_t count = 0, target
-    cdef int64_t done = 1, column, left = 0
+    cdef int64_t done = 1, column, polls = 0
     with nogil:
         if start != 0:
             count = number[start] = 1
             order[1] = start
         while done <= count:
-            poll(&left)
+            poll(&polls)
             for column in range(trans.shape[1]):
                 target = trans[order[done], column]
                 if target != 0 and number[target] == 0:

@@ -40,12 +40,12 @@ def product(
     b_column: for each column that of a, and of b; need_a, need_b: is a pair dead as soon as its
     state of a is, or that of b?"""
     cdef int64_t n_columns = a_column.shape[0], max_states = budget.max_states
-    cdef int64_t left = 0, here = 1, c
+    cdef int64_t polls = 0, here = 1, c
     cdef _Pairs found = _Pairs(n_columns, len(b), need_a, need_b)
     with nogil:
         found.number(p, q)
         while here < found.count:
-            poll(&left)
+            poll(&polls)
             if found.count > max_states or found.count + n_columns >= found.pairs.shape[0]:
                 with gil:
                     found.more(budget)
@@ -159,7 +159,7 @@ def instantiate(
 ):
     """The byte DFA of a character DFA, see `automata.utf8`: int32, one row per character state,
     then one per distinct (node, character state) vector."""
-    cdef int64_t n_nodes = len(nodes), n_classes = len(some_byte), q, v, c, left = 0
+    cdef int64_t n_nodes = len(nodes), n_classes = len(some_byte), q, v, c, polls = 0
     cdef int32_t byte, child, first
     cdef int32_t[::1] seen = np.zeros(n_nodes, np.int32)
     cdef _Rows found = _Rows(2 * len(trans) + n_nodes + 1, n_classes, len(trans))
@@ -169,7 +169,7 @@ def instantiate(
                 with gil:
                     found.more(2 * len(found.rows) + n_nodes, budget)
             for v in range(1, n_nodes):
-                poll(&left)
+                poll(&polls)
                 for c in range(n_classes):
                     byte = some_byte[c]
                     if 0x80 <= byte < 0xC0:
@@ -196,7 +196,7 @@ def instantiate(
 def counted(
     const int32_t[:, ::1] trans,
     const uint8_t[::1] accepting,
-    const int8_t[::1] left,
+    const int8_t[::1] missing,
     int32_t start,
     int64_t fewest,
     int64_t most,
@@ -204,13 +204,13 @@ def counted(
 ):
     """(rows int32 [m, k], accepting bool [m], start): the states of all layers.
 
-    trans: int32 [n, k], over well-formed UTF-8 only; left: int8 [n], how many bytes the character
-    begun at each state still needs. most < 0: no bound, and layer `fewest` is the DFA itself, whose
+    trans: int32 [n, k], over well-formed UTF-8 only; missing: int8 [n], how many bytes each state's
+    unfinished character lacks. most < 0: no bound, and layer `fewest` is the DFA itself, whose
     rows must be minimal and trimmed; the other layers lead to it.
     """
     cdef int64_t n = trans.shape[0], k = trans.shape[1], ticks = 0, i, j, c, wanted
     cdef int32_t s, target
-    pool, ptr = _layers(trans, left, start, fewest if most < 0 else most + 1, budget)
+    pool, ptr = _layers(trans, missing, start, fewest if most < 0 else most + 1, budget)
     cdef const int32_t[::1] states = pool
     cdef const int64_t[::1] begin = ptr
     room = n + len(pool) + 1
@@ -229,13 +229,13 @@ def counted(
             for wanted in range(1, 5):  # the fewest bytes to go first, and whole characters last
                 for j in range(begin[i], begin[i + 1]):
                     s = states[j]
-                    if left[s] != wanted & 3:
+                    if missing[s] != wanted & 3:
                         continue
                     poll(&ticks)
                     for c in range(k):
                         target = trans[s, c]
                         found.rows[found.used, c] = (
-                            following[target] if left[target] == 0 else here[target]
+                            following[target] if missing[target] == 0 else here[target]
                         )
                     final[found.used] = wanted == 4 and i >= fewest and accepting[s]
                     here[s] = start = found.number(final[found.used])
@@ -247,7 +247,7 @@ def counted(
 
 
 def _layers(
-    const int32_t[:, ::1] trans, const int8_t[::1] left, int32_t start, int64_t count, budget
+    const int32_t[:, ::1] trans, const int8_t[::1] missing, int32_t start, int64_t count, budget
 ):
     """The states within reach in layers 0 to count - 1: (pool int32, ptr int64). Those of layer i
     are pool[ptr[i]:ptr[i + 1]], each once. There are fewer layers if the later ones have no
@@ -277,7 +277,7 @@ def _layers(
                     if target == 0 or seen[target] == i:
                         continue
                     seen[target] = i
-                    if left[target] > 0:
+                    if missing[target] > 0:
                         pool[used] = target
                         used += 1
                     else:

@@ -1,5 +1,5 @@
 # Ends kernels that may be long: on Ctrl-C, and when the time of a budget is up. Such a kernel keeps
-# a counter, at first 0, and calls `poll(&left)` in its outer loops. The first call looks at the
+# a counter, at first 0, and calls `poll(&polls)` in its outer loops. The first call looks at the
 # clock and for signals, and then every POLLS-th one.
 
 from libc.stdint cimport int64_t
@@ -11,10 +11,10 @@ cdef enum:
 cdef int look() except -1 with gil
 
 
-cdef inline int poll(int64_t* left) except -1 nogil:
+cdef inline int poll(int64_t* polls) except -1 nogil:
     """Raises BudgetExceededError, and what a signal's handler raises: KeyboardInterrupt."""
-    left[0] -= 1
-    if left[0] > 0:
+    polls[0] -= 1
+    if polls[0] > 0:
         return 0
-    left[0] = POLLS
+    polls[0] = POLLS
     return look()

@@ -153,12 +153,12 @@ cdef class Search:
         return <int32_t>(state * wide + waiting)
 
     cdef int64_t add_begun(
-        self, int64_t context, const uint8_t* data, int64_t n, int32_t* found, int64_t* left
+        self, int64_t context, const uint8_t* data, int64_t n, int32_t* found, int64_t* polls
     ) except -1 nogil:
         """Write the threads that begin in the data to `found`, and return how many they are."""
         cdef int64_t first = self.banned.start * self.follows.rows, count = 0, k
         for k in range(n):
-            poll(left)
+            poll(polls)
             if self.before.accepting[context] and step(&self.banned, self.banned.start, data[k]):
                 found[count] = self.read(first, data + k, n - k)
                 count += found[count] != dead
@@ -172,10 +172,10 @@ cdef class Search:
     def begun(self, int64_t context, const uint8_t[::1] data):
         """int32: the threads that begin in the bytes `data`, with COMPLETE for complete ones.
         context: the state of `before` after all text before the data."""
-        cdef int64_t left = 0
+        cdef int64_t polls = 0
         threads = np.empty(data.shape[0], np.int32)
         cdef int32_t[::1] found = threads
-        return threads[: self.add_begun(context, &data[0], data.shape[0], &found[0], &left)]
+        return threads[: self.add_begun(context, &data[0], data.shape[0], &found[0], &polls)]
 
     def all_begun(
         self, int64_t context, const int32_t[::1] start, const uint8_t[::1] data,
@@ -183,7 +183,7 @@ cdef class Search:
     ):
         """int32 [m, 2]: (token, thread) for each thread that begins in one of the tokens, whose
         bytes are data[start[token]:start[token + 1]]."""
-        cdef int64_t left = 0, count = 0, i, k, token, more, low, high, longest = 0
+        cdef int64_t polls = 0, count = 0, i, k, token, more, low, high, longest = 0
         for i in range(tokens.shape[0]):
             count += start[tokens[i] + 1] - start[tokens[i]]
             longest = max(longest, start[tokens[i] + 1] - start[tokens[i]])
@@ -195,7 +195,7 @@ cdef class Search:
             for i in range(tokens.shape[0]):
                 token = tokens[i]
                 low, high = start[token], start[token + 1]
-                more = self.add_begun(context, &data[low], high - low, &found[0], &left)
+                more = self.add_begun(context, &data[low], high - low, &found[0], &polls)
                 for k in range(more):
                     row[count, 0], row[count, 1] = <int32_t>token, found[k]
                     count += 1
@@ -206,13 +206,13 @@ cdef class Search:
         const int64_t[::1] tokens,
     ):
         """int32 [m, 2]: (token, thread) for each of the tokens that a thread can read."""
-        cdef int64_t left = 0, count = 0, i, low
+        cdef int64_t polls = 0, count = 0, i, low
         cdef int32_t after
         rows = np.empty((tokens.shape[0], 2), np.int32)
         cdef int32_t[:, ::1] row = rows
         with nogil:
             for i in range(tokens.shape[0]):
-                poll(&left)
+                poll(&polls)
                 low = start[tokens[i]]
                 after = self.read(thread, &data[low], start[tokens[i] + 1] - low)
                 if after != dead:

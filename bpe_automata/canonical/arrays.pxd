@@ -22,7 +22,7 @@ cpdef enum:
     NEED_VISITED = 7
     NEED_SEARCH = 8
     # Values of `Config.open`; from 0 on it is the row of the ids that are not proved live.
-    NONE_KNOWN = -3  # no id is proved live
+    NONE_PROVED = -3  # no id is proved live
     EVERY_MADE = -2  # every id that BPE makes is live
     EVERY_ID = -1  # every id is live, and so is having no last id
     NO_TOKEN = -1
@@ -42,7 +42,7 @@ cpdef enum:
     U0 = 2
 
 cdef enum:
-    COMPLETE = 2  # of `known`
+    COMPLETE = 2  # of `settled`
     UNDER_WAY = 1
     FOREVER = 0x7FFFFFFF
     MOST_WANTED = 1022
@@ -133,7 +133,7 @@ cdef class Base:
     cdef const int32_t* fragments
     cdef const uint8_t* accepting
     cdef uint8_t* good
-    cdef uint8_t* known
+    cdef uint8_t* settled
     cdef uint64_t* looks  # [states, 3, words]
     cdef const int32_t* far
     cdef int64_t n_states, columns, n_behind, n_atoms, n_kinds, n_words, n_hypotheses, n_fragments
@@ -240,7 +240,7 @@ cdef inline void add_bit(int32_t* bits, int64_t i) noexcept nogil:
     bits[i >> 5] |= <int32_t>(<uint32_t>1 << (i & 31))
 
 
-cdef inline int64_t known_step(int64_t state, int64_t column, Base base) noexcept nogil:
+cdef inline int64_t written_step(int64_t state, int64_t column, Base base) noexcept nogil:
     """The state after a byte of a column; if it is not written down, -1 - the step's number."""
     cdef int64_t entry = base.trans[state * base.columns + column]
     if entry < 0 and base.behind[-1 - entry] > 0:
@@ -249,7 +249,7 @@ cdef inline int64_t known_step(int64_t state, int64_t column, Base base) noexcep
 
 
 cdef inline int64_t after_byte(int64_t state, int64_t byte, Base base) noexcept nogil:
-    return known_step(state, base.byte_class[byte], base)
+    return written_step(state, base.byte_class[byte], base)
 
 
 cdef inline void want(int64_t number, Wanted wanted) noexcept nogil:

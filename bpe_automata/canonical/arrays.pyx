@@ -79,20 +79,20 @@ cdef class Base:
         text may end; follow uint64 [2, n, coarse, words], those after an atom, without and with a
         boundary before it; fragments int32, the tokens of only the last bytes of a character.
 
-        states: accepting bool [states]; good uint8 [states], see `leads_home`; known uint8, looks
+        states: accepting bool [states]; good uint8 [states], see `leads_home`; settled uint8, looks
         uint64 [states, 3, words], see `look_ahead`; far int32 [states], bytes to acceptance (of a
         linked automaton perhaps fewer)."""
         trans, byte_class, behind = steps
         utf8, next_text, told = text
         atoms, into, end, follow, fragments = chars
-        accepting, good, known, looks, far = states
+        accepting, good, settled, looks, far = states
         self.kept = steps, text, chars, states
         self.trans, self.byte_class, self.behind = ints(trans), bytes_(byte_class), ints(behind)
         self.utf8, self.next_text, self.told = ints(utf8), ints(next_text), bytes_(told)
         self.atoms, self.into, self.end = <const Atom*>ints(atoms), words(into), words(end)
         self.follow, self.fragments = words(follow), ints(fragments)
         self.accepting, self.far = bytes_(accepting), ints(far)
-        self.good, self.known, self.looks = bytes_out(good), bytes_out(known), words_out(looks)
+        self.good, self.settled, self.looks = bytes_out(good), bytes_out(settled), words_out(looks)
         (self.n_states, self.columns), self.n_behind = trans.shape, len(behind)
         self.n_atoms, self.n_far, self.n_fragments = next_text.shape[1], len(far), len(fragments)
         self.n_kinds, self.n_words = into.shape[1:]
@@ -115,7 +115,7 @@ cdef class Work(Base):
         self.n_added, self.n_around = len(texts), len(from_)
         self.row_words = (self.pairs.n_order + 63) >> 6
 
-    def know_sets(self, bits, utf8_row, at, after):
+    def use_sets(self, bits, utf8_row, at, after):
         """bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets]: the row of each set
         in `after` (-1: its successors are not cached), int32 [rows, 2, classes]: the sets after
         each token class, with a boundary before the token and without."""

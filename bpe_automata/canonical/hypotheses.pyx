@@ -42,7 +42,7 @@ cdef class SetArrays:
     cdef int64_t* start
     cdef int32_t* code
     cdef uint64_t* bits
-    cdef uint64_t* known
+    cdef uint64_t* answers
     cdef uint8_t* ends
     cdef int32_t* slots
     cdef uint64_t* hashes
@@ -67,13 +67,13 @@ cdef class SetArrays:
                     pretoken, bool
         """
         utf8_row, start, code, bits = described
-        known, ends = told
+        answers, ends = told
         slots, hashes, count = found
         completed, ending, complete = readable
         self.kept = described, told, found, readable
         self.utf8_row, self.start = ints_out(utf8_row), longs_out(start)
         self.code, self.bits = ints_out(code), words_out(bits)
-        self.known, self.ends = words_out(known), bytes_out(ends)
+        self.answers, self.ends = words_out(answers), bytes_out(ends)
         self.slots, self.hashes = ints_out(slots), words_out(hashes)
         self.count = longs_out(count)
         self.completed, self.ending = words(completed), words(ending)
@@ -140,7 +140,7 @@ cdef int64_t number(
     is no room. Members that no character from the set's UTF-8 row can follow are dropped."""
     cdef int64_t i, w, at, k, whole, first, m = 0, n_words = sets.n_words, new = sets.count[0]
     cdef uint64_t word, some, h = <uint64_t>(row + 1) * <uint64_t>0x9E3779B97F4A7C15
-    cdef uint64_t* known
+    cdef uint64_t* answers
     for i in range(n):
         some = 0
         for w in range(n_words):
@@ -167,7 +167,7 @@ cdef int64_t number(
     first = sets.start[new]
     if new >= sets.n_sets or first + m > sets.n_layers:
         return -2
-    known = sets.known + 4 * new * n_words
+    answers = sets.answers + 4 * new * n_words
     for i in range(m):
         whole = (codes[i] >> 1) - 2
         sets.code[first + i] = codes[i]
@@ -175,12 +175,12 @@ cdef int64_t number(
             word = layers[i * n_words + w]
             sets.bits[(first + i) * n_words + w] = word
             if whole < 0 or not sets.complete[whole]:
-                known[BREAKS * n_words + w] |= word
+                answers[BREAKS * n_words + w] |= word
                 if row == 0 and word & sets.ending[w]:
                     sets.ends[new] = True
             if whole != MUST_END:
-                known[BINDS * n_words + w] |= word
-                known[(WITHIN + (codes[i] & 1)) * n_words + w] |= word
+                answers[BINDS * n_words + w] |= word
+                answers[(WITHIN + (codes[i] & 1)) * n_words + w] |= word
     sets.utf8_row[new], sets.start[new + 1] = <int32_t>row, first + m
     sets.hashes[new], sets.slots[at] = h, <int32_t>new
     sets.count[0] = new + 1

@@ -27,7 +27,7 @@ from bpe_automata.canonical.arrays import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
-    NONE_KNOWN,
+    NONE_PROVED,
     PARTLY,
     WITHIN,
     B,
@@ -114,7 +114,7 @@ class Product(Reader):
     def _set_configs(self, room: int) -> None:
         """Make room for so many configurations, a power of two."""
         configs = np.zeros(room, CONFIG)
-        configs["open"] = NONE_KNOWN
+        configs["open"] = NONE_PROVED
         work = self._work
         configs[: len(work.configs_array)] = work.configs_array
         table = with_room(work.slots_array, work.values_array, 2 * room)
@@ -128,7 +128,7 @@ class Product(Reader):
         """Empty room for a kernel, which now also has all hypothesis sets found so far."""
         sets = self.tables.sets.current()
         if sets is not self._sets:
-            self._work.know_sets(*sets)
+            self._work.use_sets(*sets)
             self._sets = sets
         room = ROOMS.of(*self._room_for, self._work.rows_array.shape[1])
         room.empty()

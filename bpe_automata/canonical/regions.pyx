@@ -170,19 +170,19 @@ def proved_depth(
     a step is wanted it returns 0, and the next call goes on from these two."""
     cdef const uint8_t* read = bytes_(K)
     cdef const int32_t* rows = ints(kinds)
-    cdef int32_t* known = ints_out(proved)
+    cdef int32_t* depths = ints_out(proved)
     cdef int64_t* visited = longs_out(queue)
     cdef int64_t* begun = longs_out(at)
     cdef int64_t[MOST_AFTER] after
     cdef int64_t most = len(queue), reached = most_depth, n = max(1, begun[0]), k = begun[1]
     cdef int64_t i, m, state, d
-    if known[q] - 1 >= most_depth:
+    if depths[q] - 1 >= most_depth:
         return most_depth
     visited[0], visited[1] = q, 0
     seen = {visited[2 * i] for i in range(n)}
     while k < n:
         state, d = visited[2 * k], visited[2 * k + 1]
-        if d < reached and known[state] - 1 < reached - d:
+        if d < reached and depths[state] - 1 < reached - d:
             m = reads_all(state, read, wide, rows, base, after, wanted)
             if wanted.n > 0:
                 begun[0], begun[1] = n, k
@@ -197,8 +197,8 @@ def proved_depth(
                     n += 1
         k += 1
     for i in range(n):
-        if reached - visited[2 * i + 1] > known[visited[2 * i]] - 1:
-            known[visited[2 * i]] = <int32_t>(1 + reached - visited[2 * i + 1])
+        if reached - visited[2 * i + 1] > depths[visited[2 * i]] - 1:
+            depths[visited[2 * i]] = <int32_t>(1 + reached - visited[2 * i + 1])
     return reached
 
 

@@ -9,13 +9,13 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata.canonical.arrays cimport (
     ALIVE, BREAKS, DEAD, DONE, EVERY_ID, EVERY_MADE, NEED_CONFIGURATIONS, NEED_ROOM, NEED_ROWS,
-    NEED_SEARCH, NEED_SET, NEED_STEPS, NONE_KNOWN, NO_TOKEN, PARTLY, Pairs, Read, Room, Work,
+    NEED_SEARCH, NEED_SET, NEED_STEPS, NONE_PROVED, NO_TOKEN, PARTLY, Pairs, Read, Room, Work,
     add_bit, ints, ints_out, longs, longs_out, meets,
 )
 from bpe_automata.canonical.pairs cimport clear_forbidden, may_follow
 from bpe_automata.canonical.search cimport SHORT, complete, length
 from bpe_automata.canonical.status cimport (
-    H_of, a_of, configuration, is_dead, is_live, key_of, know_all, learn, members, need_set,
+    H_of, a_of, configuration, is_dead, is_live, key_of, settle_all, learn, members, need_set,
     number_all, pair_of, q_of, sets_after,
 )
 from bpe_automata.canonical.tokens cimport added_steps, read_tokens
@@ -47,7 +47,7 @@ cdef int64_t split(
         out, n_out[side], total = room.bound if side else room.free, 0, made if side else n
         if not number_all(found, total, sets_after(H0, side, work), work, room.numbers):
             return NEED_CONFIGURATIONS
-        know_all(room.numbers, total, work, room.wanted)
+        settle_all(room.numbers, total, work, room.wanted)
         for i in range(total):
             t, c = found[i].token, room.numbers[i]
             if c < 0:
@@ -94,7 +94,7 @@ def judge(rows, int64_t H0, numbers, Work work, Room room):
             if not number_all(found, n, sets_after(H0, side, work), work, filled + side * n):
                 code = NEED_CONFIGURATIONS
                 break
-            know_all(filled + side * n, n, work, room.wanted)
+            settle_all(filled + side * n, n, work, room.wanted)
     return code, True
 
 
@@ -143,7 +143,7 @@ def row_holds(packed, free, bound, int64_t token):
 # ---------------------------------------------------------------- is every id live?
 
 
-cdef inline bint all_known(int64_t row) noexcept nogil:
+cdef inline bint all_proved(int64_t row) noexcept nogil:
     """Is every id that BPE makes live, according to `Config.open`?"""
     return row == EVERY_MADE or row == EVERY_ID
 
@@ -185,7 +185,7 @@ cdef int64_t learn_at_once(
         for side in range(2):
             if not number_all(room.found, n, sets_after(H0, side, work), work, room.numbers):
                 return NEED_CONFIGURATIONS
-            know_all(room.numbers, n, work, room.wanted)
+            settle_all(room.numbers, n, work, room.wanted)
             for i in range(n):
                 t, child = room.found[i].token, room.numbers[i]
                 s = work.configs[child].status if child >= 0 else DEAD
@@ -193,7 +193,7 @@ cdef int64_t learn_at_once(
                     continue
                 if turn == 0:
                     away = work.far[q_of(work.configs[child].key)]
-                    if s != ALIVE and not all_known(work.configs[child].open) and away < best:
+                    if s != ALIVE and not all_proved(work.configs[child].open) and away < best:
                         nearest, best = child, away
                 elif side == 1 and first >= 0 and not may_follow(first, t, work.pairs):
                     continue
@@ -202,7 +202,7 @@ cdef int64_t learn_at_once(
                         c, t, side == 0, length(t, work) + work.configs[child].detour, work,
                         room.other,
                     )
-                    if all_known(work.configs[c].open):
+                    if all_proved(work.configs[c].open):
                         return DONE
                     first = first_open(work.configs[c].open, work)
         if nearest >= 0:
@@ -240,18 +240,18 @@ cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogi
     live[0] = False
     if work.configs[c].status == 0:
         room.numbers[0] = c
-        know_all(room.numbers, 1, work, room.wanted)
+        settle_all(room.numbers, 1, work, room.wanted)
         if work.configs[c].status == 0:
             return NEED_STEPS
     if work.configs[c].status != PARTLY:
         live[0] = work.configs[c].status == ALIVE
         return DONE
-    if work.configs[c].open == NONE_KNOWN:
+    if work.configs[c].open == NONE_PROVED:
         code = learn_ahead(c, work, room)
         if code != DONE:
             return code
     row = work.configs[c].open
-    if all_known(row):
+    if all_proved(row):
         live[0] = True
         return DONE
     token = first_open(row, work) if row >= 0 else work.pairs.order[0]
@@ -286,7 +286,7 @@ cdef int64_t live_everywhere(
         numbers[i] = configuration(key_of(states[n - 1 - i // m], 0, sets[i % m]), work)
         if numbers[i] < 0:
             return NEED_CONFIGURATIONS
-    know_all(numbers, n * m, work, room.wanted)
+    settle_all(numbers, n * m, work, room.wanted)
     for i in range(n * m):
         if work.configs[numbers[i]].status == DEAD:
             return DONE

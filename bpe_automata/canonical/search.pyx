@@ -24,7 +24,7 @@ from bpe_automata.canonical.arrays cimport (
 )
 from bpe_automata.canonical.pairs cimport may_follow
 from bpe_automata.canonical.status cimport (
-    H_of, a_of, is_dead, is_live, know_all, learn, look_ahead, members, need_set, number_all,
+    H_of, a_of, is_dead, is_live, settle_all, learn, look_ahead, members, need_set, number_all,
     pair_of, q_of, sets_after,
 )
 from bpe_automata.canonical.tokens cimport added_steps, read_tokens
@@ -45,20 +45,20 @@ cdef bint lives_on(
     """May a boundary come, or the text end, after one of some hypotheses inside a character that
     ends with a coarse atom in state q? boundary: is there one before the character?"""
     cdef int64_t w, h, v, n = work.n_words
-    cdef uint64_t left
+    cdef uint64_t remaining
     cdef const uint64_t* after
     cdef const uint64_t* looks = work.looks + (3 * q + B) * n
     for w in range(n):
-        left, h = within[w], 64 * w
-        while left != 0:
-            if left & 1:
+        remaining, h = within[w], 64 * w
+        while remaining != 0:
+            if remaining & 1:
                 after = work.follow + (
                     (boundary * work.n_hypotheses + h) * (work.n_kinds - 1) + kind
                 ) * n
                 for v in range(n):
                     if after[v] & looks[v] or (work.accepting[q] and after[v] & work.end[v]):
                         return True
-            left >>= 1
+            remaining >>= 1
             h += 1
     return False
 
@@ -94,7 +94,7 @@ cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexce
         a = work.next_text[a0 * work.n_atoms + atom]
         if a < 0 or not work.told[2 * a + HARMLESS]:
             continue
-        if work.known[q] != COMPLETE:
+        if work.settled[q] != COMPLETE:
             before, calls = wanted.n, wanted.calls
             look_ahead(q, work, wanted)
             wanted.n, wanted.calls = before, calls  # there are other ways to find out
@@ -163,7 +163,7 @@ cdef Look candidates(
         if not number_all(room.found, total, sets_after(H0, side, work), work, room.numbers):
             look.code = NEED_CONFIGURATIONS
             return look
-        know_all(room.numbers, total, work, room.wanted)
+        settle_all(room.numbers, total, work, room.wanted)
         for i in range(total):
             t, child = room.found[i].token if i < n else NO_TOKEN, room.numbers[i]
             if child < 0:
@@ -265,7 +265,7 @@ cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
     n = read_tokens(q0, a0, work.utf8_row[H0], 0, work.deepest, work, work.trie, room)
     if not number_all(room.found, n, sets_after(H0, 1, work), work, room.numbers):
         return False
-    know_all(room.numbers, n, work, room.wanted)
+    settle_all(room.numbers, n, work, room.wanted)
     for i in range(n):
         t, child = room.found[i].token, room.numbers[i]
         s = work.configs[child].status if child >= 0 else DEAD

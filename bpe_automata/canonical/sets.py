@@ -100,7 +100,7 @@ class HypothesisSets:
         self._publish(made, self._rows, at)
 
     def current(self) -> Arrays:
-        """The arguments of `Work.know_sets`: the same tuple until the arrays grow."""
+        """The arguments of `Work.use_sets`: the same tuple until the arrays grow."""
         return self._arrays
 
     @locked

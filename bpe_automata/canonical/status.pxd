@@ -1,14 +1,14 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata.canonical.arrays cimport (
-    BINDS, BREAKS, EVERY_ID, EVERY_MADE, MOST_NEEDED, NONE_KNOWN, Base, Read, Room, Wanted, Work,
+    BINDS, BREAKS, EVERY_ID, EVERY_MADE, MOST_NEEDED, NONE_PROVED, Base, Read, Room, Wanted, Work,
 )
 from bpe_automata._kernels.hashing cimport slot_of
 
 
 cdef bint leads_home(int64_t q, Base base) noexcept nogil
 cdef void look_ahead(int64_t q, Base base, Wanted wanted) noexcept nogil
-cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) noexcept nogil
+cdef void settle_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) noexcept nogil
 cdef int64_t configuration(int64_t key, Work work) noexcept nogil
 cdef bint number_all(
     const Read* found, int64_t n, const int32_t* after, Work work, int64_t* numbers
@@ -50,7 +50,7 @@ cdef inline bint is_live(int64_t token, int64_t c, Work work) noexcept nogil:
     cdef int64_t row = work.configs[c].open, at
     if row == EVERY_ID:
         return True
-    if token < 0 or row == NONE_KNOWN or work.pairs.ids[token].position < 0:
+    if token < 0 or row == NONE_PROVED or work.pairs.ids[token].position < 0:
         return False
     if row == EVERY_MADE:
         return True

@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata.canonical.arrays cimport (
     ALIVE, BEGINNING, BINDS, BREAKS, B, COMPLETE, DEAD, ENDS, EVERY_ID, EVERY_MADE, HARMLESS,
-    NONE_KNOWN, PARTLY, U0, U1, UNDER_WAY, Base, Read, Wanted, Work, after_byte, meets, want,
+    NONE_PROVED, PARTLY, U0, U1, UNDER_WAY, Base, Read, Wanted, Work, after_byte, meets, want,
 )
 from bpe_automata.canonical.pairs cimport forbid
 from bpe_automata._kernels.hashing cimport slot_of
@@ -59,27 +59,27 @@ cdef void learn(
     many bytes, with those of the id, lead from there to a configuration from which acceptance can
     be reached whatever the last id was."""
     cdef uint64_t* row
-    cdef uint64_t left = 0
+    cdef uint64_t open_bits = 0
     cdef int64_t w, open_ = work.configs[c].open
     work.configs[c].detour = max(work.configs[c].detour, detour)
     work.counts[2] = max(work.counts[2], detour)
     if free:
         work.configs[c].open = EVERY_ID
     elif open_ != EVERY_ID and open_ != EVERY_MADE:
-        if open_ == NONE_KNOWN:
+        if open_ == NONE_PROVED:
             open_ = work.configs[c].open = work.counts[1]
             work.counts[1] += 1
             row = work.rows + open_ * work.row_words
             forbid(n, work.pairs, row)
             for w in range(work.row_words):
-                left |= row[w]
+                open_bits |= row[w]
         else:
             row = work.rows + open_ * work.row_words
             forbid(n, work.pairs, other)
             for w in range(work.row_words):
                 row[w] &= other[w]
-                left |= row[w]
-        if left == 0:
+                open_bits |= row[w]
+        if open_bits == 0:
             work.configs[c].open = EVERY_MADE
 
 
@@ -159,7 +159,7 @@ cdef void look_ahead(int64_t q, Base base, Wanted wanted) noexcept nogil:
                     looks[B * n + w] |= into[(base.n_kinds + kind) * n + w]
             looks[U1 * n + w] |= into[(2 * base.n_kinds + kind) * n + w]
             looks[U0 * n + w] |= into[(3 * base.n_kinds + kind) * n + w]
-    base.known[q] = COMPLETE if whole else UNDER_WAY
+    base.settled[q] = COMPLETE if whole else UNDER_WAY
 
 
 cdef int64_t status_within(int64_t q, int64_t a, int64_t H, Work work) noexcept nogil:
@@ -188,7 +188,7 @@ cdef int64_t status_within(int64_t q, int64_t a, int64_t H, Work work) noexcept 
     return PARTLY
 
 
-cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) noexcept nogil:
+cdef void settle_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) noexcept nogil:
     """Find the statuses of n configurations (-1: none) that have none yet. Those for which steps
     are wanted stay 0."""
     cdef int64_t i, c, q, a, H, key, before, calls
@@ -212,13 +212,13 @@ cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) 
             work.configs[c].status = status_within(q, a, H, work)
             continue
         before, calls = wanted.n, wanted.calls
-        if work.known[q] != COMPLETE:
+        if work.settled[q] != COMPLETE:
             look_ahead(q, work, wanted)
         looks = work.looks + 3 * q * m
         if meets(breaks, looks + B * m, m):
             wanted.n, wanted.calls = before, calls  # they are not needed
             work.configs[c].status = ALIVE
-        elif work.known[q] == COMPLETE:
+        elif work.settled[q] == COMPLETE:
             if (
                 work.n_added > 0
                 or meets(breaks, looks + U1 * m, m)

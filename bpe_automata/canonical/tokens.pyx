@@ -140,7 +140,7 @@ def step_each(
     first atom of each."""
     reads = np.empty((len(ids), 4), np.int32)
     cdef const int64_t* tokens = longs(ids)
-    cdef const int32_t* known = ints(by_id)
+    cdef const int32_t* endings = ints(by_id)
     cdef Read* found = <Read*>ints_out(reads)
     cdef int64_t n = len(ids), i, t, q, a, size
     cdef const uint8_t* spelled
@@ -149,11 +149,11 @@ def step_each(
         for i in range(n):
             t = tokens[i]
             spelled, size = trie.data + trie.start[t], trie.start[t + 1] - trie.start[t]
-            q, a = walk_along(q0, spelled, size, base, wanted), known[3 * t + 1]
-            if reads_otherwise(a0, row0, known[3 * t + 2], base):
+            q, a = walk_along(q0, spelled, size, base, wanted), endings[3 * t + 1]
+            if reads_otherwise(a0, row0, endings[3 * t + 2], base):
                 a = text_after(a0, row0, spelled, size, base)
             read = q > 0 and a >= 0
-            found[i].token, found[i].klass = <int32_t>t, known[3 * t] if read else 0
+            found[i].token, found[i].klass = <int32_t>t, endings[3 * t] if read else 0
             found[i].q, found[i].a = <int32_t>q if read else 0, <int32_t>a if read else 0
     return reads
 
