@@ -8,5 +8,4 @@ from .joining import (
     special as special,
 )
 from .language import automaton_of as automaton_of
-from .readings import FinishedPart as FinishedPart
 from .calls import TOOL_FORMATS as TOOL_FORMATS, ToolFormat as ToolFormat, tools as tools

@@ -19,16 +19,6 @@ from bpe_automata.errors import BudgetExceededError
 _MOST_READINGS = 10_000
 
 
-class FinishedPart(NamedTuple):
-    """A named part of a joined text. text: without what is around it; begin, end: in bytes of the
-    whole text."""
-
-    name: str
-    text: str
-    begin: int
-    end: int
-
-
 class _Told(NamedTuple):
     """What a reading says. begun: where the named parts around it began, the innermost last; None
     where readings differ. parts: (name, begin, end) of those that have ended. is_stuck: have

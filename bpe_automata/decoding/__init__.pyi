@@ -11,6 +11,6 @@ from .matcher import (
     matcher_of as matcher_of,
 )
 from .removed import Removed as Removed
-from .streaming import Stream as Stream, Streamed as Streamed
+from .streaming import FinishedPart as FinishedPart, Stream as Stream, Streamed as Streamed
 from .token_table import Listed as Listed, TokenTable as TokenTable
 from .verification import Verification as Verification, verify as verify

@@ -10,10 +10,20 @@ from weakref import WeakKeyDictionary
 from bpe_automata._arguments import at_least
 from bpe_automata._budget import spending
 from bpe_automata.automata.linked import ByteAutomaton
-from bpe_automata.composition.readings import FinishedPart, Parser
+from bpe_automata.composition.readings import Parser
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.drafts import common_length
 from bpe_automata.decoding.matcher import Matcher
+
+
+class FinishedPart(NamedTuple):
+    """A named part of a joined text. text: without what is around it; begin, end: in bytes of the
+    whole text."""
+
+    name: str
+    text: str
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
