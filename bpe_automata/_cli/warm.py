@@ -25,8 +25,8 @@ def add_warm(commands: Commands) -> None:
 def _run_warm(arguments: argparse.Namespace) -> int:
     begin, names = time.perf_counter(), arguments.tokenizers
     with step(arguments, "preparing") as progress:
-        for done, tokenizer in enumerate([load_tokenizer(name) for name in names]):
-            progress(done, len(names))
+        for number, tokenizer in enumerate([load_tokenizer(name) for name in names]):
+            progress(number, len(names))
             _ = TokenizerTables(canonical_automaton(tokenizer)).groups
     done = {"tokenizers_prepared": names if arguments.json else ", ".join(names)}
     show(done | {"seconds": round(time.perf_counter() - begin, 1)}, arguments.json)

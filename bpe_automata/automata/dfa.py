@@ -144,11 +144,11 @@ class ByteLanguage(Immutable):
         given = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
         data, shortest = given or b"", self.shortest()
         near = shortest or b"" if given is None and self.is_linked else data
-        path = drawn(
+        view = drawn(
             self, near, lambda found, _: byte_ranges(found), given is not None, not self.is_linked
         )
-        near, read = near[:LONGEST_PATH], len(path.route) - 1
-        caption = [] if path.is_whole else [f"the states near {visible(near, 40) or 'the start'}"]
+        near, read = near[:LONGEST_PATH], len(view.route) - 1
+        caption = [] if view.is_whole else [f"the states near {visible(near, 40) or 'the start'}"]
         if shortest is None:
             caption.append("accepts nothing")
         if given is not None and read == LONGEST_PATH < len(data):
@@ -157,9 +157,9 @@ class ByteLanguage(Immutable):
             wrong = visible(data[read : read + 1])
             caption.append(f"{visible(data)}: no match goes on with {wrong} at {read}")
         elif given is not None:
-            end = "match" if self.accepting[path.route[-1]] else "ends too early"
+            end = "match" if self.accepting[view.route[-1]] else "ends too early"
             caption.append(f"{visible(data)}: {end}")
-        return Picture(Drawing(path.nodes, path.edges, "; ".join(caption)))
+        return Picture(Drawing(view.nodes, view.edges, "; ".join(caption)))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_()

@@ -66,8 +66,8 @@ def _of_texts(labels: dict[bytes, tuple[int, ...]]) -> Table:
     """The table of texts alone."""
     kinds = {found: kind for kind, found in enumerate(dict.fromkeys(labels.values()), 1)}
     trans, byte_class, kind, start = of_texts({text: kinds[labels[text]] for text in labels})
-    labels = list(kinds)
-    exits = {state: labels[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
+    sets = list(kinds)
+    exits = {state: sets[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
     return Table(trans, byte_class, start, exits)
 
 
