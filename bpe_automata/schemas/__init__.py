@@ -1,6 +1,6 @@
 """The language of a JSON Schema: the texts of its valid instances, as JSON or YAML.
 
-schema -> set of JSON values (`reader`, `values`) -> texts in one style (`linking`)
+schema -> set of JSON values (`_reader`, `_values`) -> texts in one style (`_linking`)
 """
 
 from bpe_automata.schemas._languages import json_schema, yaml_schema

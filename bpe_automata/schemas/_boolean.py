@@ -5,8 +5,8 @@ and strings the parts are finite sets or automata. Of arrays and objects they ar
 
     (A | B) & C = (A & C) | (B & C)      (A | B) - C = (A - C) | (B - C)
 
-What is left are two shapes. Their intersection is one shape, in which each member fits both. Their
-difference is a union of shapes, one for each way not to fit the second shape. So
+It remains to combine two shapes. Their intersection is one shape, in which each member fits both.
+Their difference is a union of shapes, one for each way not to fit the second shape. So
 
     objects whose `a`, if there is one, is a number or a string
         - objects that have an `a`, a string  =  objects whose `a`, if there is one, is a number
@@ -82,8 +82,8 @@ def intersection(one: Values, other: Values) -> Values:
     # ask for the intersection of the same sets again and again: each is made once.
     mine, theirs = one.memo.get("of", (one,)), other.memo.get("of", (other,))
     sets = {id(values): values for values in (*mine, *theirs)}
-    for side, known in ((one, mine), (other, theirs)):
-        if len(sets) == len(known):  # the other side's sets are all among its own
+    for side, own in ((one, mine), (other, theirs)):
+        if len(sets) == len(own):  # the other side's sets are all among its own
             return side
     first = sets[min(sets)]
     found, _ = _once(first, ("and", frozenset(sets)), lambda: (_intersection(one, other), sets))
@@ -153,16 +153,16 @@ def _difference(one: Values, other: Values) -> Values:
 
 
 def _union_of_shapes(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
-    """Those of both, each once; if one of them is all arrays or all objects, only that."""
+    """The shapes of both, each once; if one of them is all arrays or all objects, only that."""
     for widest in _ALL_OF_A_TYPE:
         if widest in one or widest in other:
             return (widest,)
-    known = set(map(id, one))
-    return _few(one + tuple(shape for shape in other if id(shape) not in known))
+    seen = set(map(id, one))
+    return _few(one + tuple(shape for shape in other if id(shape) not in seen))
 
 
 def _intersection_of_shapes(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
-    """Each of the first with each of the second, without those that are empty."""
+    """The intersections of each of the first with each of the second that are not empty."""
     for widest, narrower in ((one, other), (other, one)):
         if len(widest) == 1 and widest[0] in _ALL_OF_A_TYPE:
             return narrower
@@ -179,7 +179,7 @@ def _both(one: Shape, other: Shape) -> list[Shape]:
 
 
 def _difference_of_shapes(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
-    """Those of the first, without each of the second in turn."""
+    """The shapes of the first, from which each of the second is subtracted in turn."""
     for theirs in other:
         one = _few(found for shape in one for found in _without(shape, theirs))
     return one
@@ -272,8 +272,8 @@ def _fewer(one: int | None, other: int | None) -> int | None:
 #     one - other = union of { v in one : v does not fit c } over the conditions c of the other
 #
 # The values of `one` that do not fit c are a shape again if c is about one named property, the item
-# at one index, a number, or all items of an array. They are none if c is about all properties that
-# the schema does not name: some one of them would have to be another.
+# at one index, a number, or all items of an array. They are no shape if c is about all properties
+# that the schema does not name: a shape cannot say that one of them, whichever it is, does not fit.
 
 
 def shape_difference(shape: Shape, other: Shape) -> list[Shape]:
@@ -325,17 +325,17 @@ def _unnamed_may_differ(shape: ObjectShape, other: ObjectShape) -> bool:
     if shape.rest == other.rest:
         return False
     if any(isinstance(names, Bounded) for names, _ in (*shape.rest, *other.rest)):
-        return True  # of some names it is not decided which they are
+        return True  # it is not decided which names these sets have
     named = finite(frozenset((*shape.named, *other.named)))
     for names, have in shape.rest:
-        left = subtract(names, named)
+        remaining = subtract(names, named)
         for theirs, need in other.rest:
-            if intersect(left, theirs).is_empty:
+            if intersect(remaining, theirs).is_empty:
                 continue
             if _child_difference(have, need) is not None:
                 return True
-            left = subtract(left, theirs)
-        if not left.is_empty and not child_is_empty(have):
+            remaining = subtract(remaining, theirs)
+        if not remaining.is_empty and not child_is_empty(have):
             return True
     return False
 

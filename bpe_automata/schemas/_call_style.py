@@ -1,9 +1,9 @@
 """Writes an object as the arguments of a call in Python, `(city="Paris", days=3)`, and the values
-in it as literals, white space as `repr` has it.
+in it as literals, with the white space of `repr`.
 
-A JSON text with minimal escapes is a Python literal of the same value, but for null, true and
-false. Names are written without quotes, so only ASCII identifiers can be; each comes once, as
-Python wants it.
+A JSON text with minimal escapes is a Python literal of the same value, except for null, true and
+false. Names of arguments have no quotes, so they must be ASCII identifiers; each comes once, as
+Python requires.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CALL = Layout(b"(", b", ", b")", b"()", JsonStyle.root, unique=True)
 
 
 def is_name(text: str) -> bool:
-    """Can a function or an argument be called so?"""
+    """Can a function or an argument have this name?"""
     return re.fullmatch(_IDENTIFIER, text) is not None and text not in _NO_NAMES
 
 
@@ -43,8 +43,8 @@ def arguments(values: Values) -> Values:
 
 
 class CallStyle(JsonStyle):
-    """The context of the whole is one of its own. (Lengths are found as if each value was the
-    whole: an object is a little longer elsewhere.)"""
+    """The context of the whole text differs from that of all values in it. (Lengths are computed as
+    if each value was the whole text; a nested object is a little longer.)"""
 
     root = -1
 
@@ -52,7 +52,7 @@ class CallStyle(JsonStyle):
         super().__init__("spaced", "minimal", budget)
 
     def objects(self, context: Context) -> Layout:
-        """The whole in parentheses, others in braces."""
+        """The whole object in parentheses, others in braces."""
         return _CALL if context == self.root else super().objects(context)
 
     def null(self) -> Piece:
@@ -64,11 +64,11 @@ class CallStyle(JsonStyle):
         return b"True" if value else b"False"
 
     def key(self, name: str, layout: Layout) -> Piece:
-        """An argument with its sign, or as in JSON."""
+        """The name of an argument with `=`; other names as in JSON."""
         return f"{name}=".encode() if layout is _CALL else super().key(name, layout)
 
     def keys(self, names: ByteDFA, layout: Layout) -> ByteDFA:
-        """The same of a set of names."""
+        """The same for a set of names."""
         if layout is not _CALL:
             return super().keys(names, layout)
 

@@ -2,11 +2,11 @@
 
 A schema is identified by its JSON pointer. `$id` gives it a URI, which is the base of references
 inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents come from a registry
-of the package `referencing`, the metaschemas from `jsonschema-specifications`. References inside
-a document are resolved here: that package takes -1 and 01 for indices of a pointer, and fails at
-malformed parts that nothing refers to (see `tests/schemas/test_references.py`).
+of the package `referencing`, the metaschemas from `jsonschema-specifications`. References inside a
+document are resolved here, since `referencing` takes -1 and 01 for indices of a pointer, and fails
+at malformed parts that nothing refers to (see `tests/schemas/test_references.py`).
 
-Where a `$dynamicRef` or a `$recursiveRef` leads depends on the way to it: they are refused by name.
+Where a `$dynamicRef` or a `$recursiveRef` leads depends on the way to it, so they are refused.
 
 Source: JSON Schema Core (2020-12), sections 7.1, 8 and 9.
 """
@@ -60,9 +60,9 @@ _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
-    against which its references are resolved. given: all of it, which pointers go through. inside:
-    pointers to its subschemas that apply to instances."""
+    """A schema somewhere in the document. schema: its keywords, without those that its draft takes
+    for notes. base: the URI against which its references are resolved. given: all its keywords, for
+    pointers that go through it. inside: pointers to its subschemas that apply to instances."""
 
     pointer: str
     schema: Any
@@ -76,7 +76,7 @@ class Document:
     """All schemas of one document, and of those that it refers to. all_formats: whether formats
     that the draft of a schema does not define are asserted too. registry: of other documents.
     Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError, MissingDependencyError,
-    and ArgumentError for a registry with what is no schema.
+    and ArgumentError for a registry that holds what is no schema.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Document:
         self._scan("#", schema, "", self._draft("#", schema, draft))
 
     def part(self, pointer: str) -> Part:
-        """The schema at a pointer that is known to lead to one."""
+        """The schema at a pointer that was found to lead to one."""
         return self._parts[pointer]
 
     def target(self, part: Part) -> Part:
@@ -182,7 +182,7 @@ class Document:
         return self._parts[pointer]
 
     def _scan(self, pointer: str, schema: Any, base: str, draft: Draft) -> None:
-        """Add a schema and all its subschemas to the tables. base, draft: of what is around it."""
+        """Add a schema and all its subschemas to the tables. base, draft: those around it."""
         waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
             pointer, given, base, draft, level = waiting.pop()
@@ -200,23 +200,23 @@ class Document:
                 waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
 
     def _noted(self, pointer: str, given: Any, base: str, draft: Draft) -> tuple[Any, str, Draft]:
-        """The keywords of a schema that its draft knows, and its own base and draft; all its names
-        are added to the tables."""
+        """(the keywords of a schema without notes, its own base, its own draft). Its names are
+        added to the tables."""
         if pointer == "#":  # the root has an entry without a name, too
             self._resources[""] = "#"
         if not isinstance(given, dict):
             return given, base, draft
         base, draft = self._named(pointer, given, base, draft)
-        schema = self._known(given, draft)
+        schema = self._without_notes(given, draft)
         for keyword in _NAMES:
             name = schema.get(keyword)
             if isinstance(name, str) and _ANCHOR.fullmatch(name):
                 self._anchors[base, name] = pointer
         return schema, base, draft
 
-    def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
-        """The keywords that are known to the draft of the schema, or to no draft at all; in older
-        ones, those beside a `$ref` are not."""
+    def _without_notes(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
+        """The keywords that are no notes in the draft of the schema; in older drafts, all keywords
+        next to a `$ref` are notes."""
         if draft.ref_alone and "$ref" in given:
             return {"$ref": given["$ref"]}
         name = given.get("format")
@@ -273,7 +273,7 @@ def refers(part: Part) -> bool:
 
 
 def check_reached(document: Document) -> list[str]:
-    """Check each schema that the root leads to, once, depth first. Returns what is told of keywords
+    """Check each schema that the root leads to, once, depth first. Returns warnings about keywords
     that look misspelled. Raises what `check_keywords` and `Document.target` raise."""
     seen, waiting = dict[str, Part](), [document.part("#")]
     while waiting:
@@ -294,7 +294,7 @@ def check_reached(document: Document) -> list[str]:
 
 
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not
-# supported. A keyword that the specification does not know is a note, and ignored.
+# supported. A keyword that the specification does not define is a note, and ignored.
 
 
 def check_keywords(part: Part) -> None:
@@ -311,7 +311,7 @@ def check_keywords(part: Part) -> None:
             raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {wanted}")
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:
         where = below(part.pointer, "items")
-        raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
+        raise InvalidSchemaError(where, "next to prefixItems, items is one schema, not a list")
     _check_format(part.pointer, schema)
 
 
@@ -320,8 +320,8 @@ def _check_format(pointer: str, schema: dict[str, Any]) -> None:
     if name is None or name in SUPPORTED:
         return
     if name != "idn-hostname":
-        known = ", ".join(sorted(SUPPORTED))
-        why = f"{short(name)} is none of {known}. formats='draft' takes it for a note"
+        supported = ", ".join(sorted(SUPPORTED))
+        why = f"{short(name)} is none of {supported}. formats='draft' takes it for a note"
         raise UnsupportedSchemaError("format", below(pointer, "format"), why)
     if "string" in types_of(schema):
         why = f"{name!r} is no regular set: a label may be as long as its Punycode is short"

@@ -2,7 +2,7 @@
 
 One table serves all drafts. An older spelling (`definitions`, `dependencies`, items as a list,
 additionalItems, a boolean exclusiveMinimum, `id`) is also read in newer drafts, where it has no
-other meaning; a keyword in a draft older than itself is a note. `Draft` has all other differences.
+other meaning; a keyword that is newer than the draft is a note. `Draft` has all other differences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from bpe_automata._sharing import cached
 
-_NEAR = 0.83  # by `difflib`, of a name that is a keyword misspelled
+_NEAR = 0.83  # similarity by `difflib` of a name that counts as a misspelled keyword
 DEPENDENT_SCHEMAS = ("dependentSchemas", "dependencies")
 COUNTED = ("Length", "Items", "Properties", "Contains")
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -25,9 +25,9 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 @dataclass(frozen=True)
 class Draft:
-    """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
-    ignored. id_keyword: sets the URI of a schema. agreed:
-    patterns match where all dialects find a match, not only ECMA-262."""
+    """number: orders the drafts; later ones have their year. ref_alone: whether keywords next to a
+    $ref are ignored. id_keyword: the one that sets the URI of a schema. agreed: whether patterns
+    match only where all dialects find a match, not just ECMA-262."""
 
     name: str
     number: int
@@ -151,7 +151,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def fault_of(keyword: str, value: object) -> str | None:
-    """What the value of a keyword must be, if it is not."""
+    """A description of what the value of a keyword must be; None if it is that."""
     words, fits = _KINDS.get(keyword, ("", None))
     return None if fits is None or fits(value) else words
 
@@ -168,16 +168,17 @@ OF_OBJECTS = frozenset(name for name in _KINDS if "ropert" in name) | {"required
 _OF_NAMES = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 _OF_NAMES |= frozenset(DEPENDENT_SCHEMAS)
 _OTHERS = frozenset(("$id", "$schema", "$anchor", "$dynamicAnchor", "contentMediaType", "title"))
-"""Keywords that say nothing of values, and that others look like."""
+"""Keywords that say nothing of values, which `near_keyword` must not take for misspelled ones."""
 
 
 @lru_cache(maxsize=1024)
 def near_keyword(name: str) -> str | None:
-    """The keyword that a name looks like which is none; people begin notes of theirs with `_`."""
-    known = _KINDS.keys() | DEFINITIONS
-    if name in known | _OTHERS or not name[:1].isalpha() or len(name) < 5:
+    """The keyword that a name looks like, if it is none itself. A name that does not begin with a
+    letter looks like none: people begin their own notes with `_`."""
+    keywords = _KINDS.keys() | DEFINITIONS
+    if name in keywords | _OTHERS or not name[:1].isalpha() or len(name) < 5:
         return None
-    found = get_close_matches(name, known, 1, _NEAR)
+    found = get_close_matches(name, keywords, 1, _NEAR)
     return found[0] if found else None
 
 

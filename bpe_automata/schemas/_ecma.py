@@ -3,8 +3,8 @@
     L(ecma_pattern(p)) = { w in UTF-8 : new RegExp(p, "u").test(w) }
 
 A pattern is written anew in the syntax of Python's `re` (`_ecma_syntax`); anchors and lookahead are
-taken out of its tree (`_Ways`); the rest is compiled. Refused are lookahead, but behind a `^` at
-the beginning, and a `^` or `$` that is neither first nor last.
+taken out of its tree (`_Ways`); the rest is compiled. Lookahead is refused unless it follows a `^`
+at the beginning; so is a `^` or `$` that is neither first nor last.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANYTHING = (Repetition((Chars(EVERYTHING),), 0, None, greedy=True),)
 
 @dataclass(frozen=True)
 class _Way:
-    """A way to match: nodes of the tree, without anchors, and whether what they read must begin the
+    """A way to match: nodes of the tree, without anchors, and whether the match must begin the
     string, or end it. conditions: lookahead at the beginning of the string."""
 
     items: Tree = ()
@@ -47,7 +47,7 @@ class _Way:
 
     @property
     def is_plain(self) -> bool:
-        """Has it no anchors?"""
+        """Has it neither anchors nor conditions?"""
         return not (self.begins or self.ends or self.conditions)
 
 
@@ -56,7 +56,7 @@ class _Ways:
 
     def __init__(self, translated: Translation, budget: Budget) -> None:
         self._source, self._budget = translated.source, budget
-        self._places = translated.places
+        self._positions = translated.positions
         self.all = self._of(parse_assertions(self._source))
 
     def _of(self, tree: Tree) -> list[_Way]:
@@ -75,7 +75,7 @@ class _Ways:
         return found
 
     def _inside(self, node: Node) -> list[_Way]:
-        """Those of an alternation with anchors in it; none for any other node."""
+        """The ways of an alternation that has anchors or lookahead; none for other nodes."""
         if isinstance(node, Alternation):
             found = [way for option in node.options for way in self._of(option)]
         else:
@@ -101,14 +101,14 @@ class _Ways:
         )
 
     def _refused(self, kind: str, why: str) -> UnsupportedRegexError:
-        at = self._places.get(kind, 0)
+        at = self._positions.get(kind, 0)
         return UnsupportedRegexError(self._source.pattern, at, why)
 
     def strings(self, ways: list[_Way], begins: bool = False) -> ByteDFA:
         """The strings that have a match in one of some ways. begins: at their beginning.
 
-        A condition is a language of its own, as the beginning of the string is the only place to
-        look from: ^(?=A)(?!B)C has a match in the strings of ^C & ^(?:A) - ^(?:B)."""
+        A condition is a language of its own, since it looks from the beginning of the string only:
+        ^(?=A)(?!B)C has a match in the strings of ^C & ^(?:A) - ^(?:B)."""
         plain = [way for way in ways if not way.conditions]
         found = [self._language(plain, begins)] if plain else []
         for way in ways:
@@ -124,7 +124,7 @@ class _Ways:
         return found[0] if len(found) == 1 else any_of(found, self._budget)
 
     def _language(self, ways: list[_Way], begins: bool) -> ByteDFA:
-        """The same, without a look at conditions."""
+        """The same, but conditions are ignored."""
         # `.*` is written once for all ways: with a copy for each, the determinized automaton
         # would remember which of them have matched.
         bodies: dict[
@@ -146,9 +146,9 @@ class _Ways:
 def ecma_pattern(pattern: str, budget: Budget = Budget(), agreed: bool = False) -> ByteDFA:  # noqa: B008 - frozen
     """The strings in which the ECMA-262 pattern matches somewhere, by code points.
 
-    agreed: those in which it matches by Python's `re` and Rust's `regex` too. `\\A \\Z \\z` are
-    then known. Raises RegexSyntaxError for what is no pattern, and for what other dialects read
-    otherwise, UnsupportedRegexError for what the module names (both with a position), and
+    agreed: only those in which Python's `re` and Rust's `regex` find a match, too; `\\A \\Z \\z`
+    are then supported. Raises RegexSyntaxError for what is no pattern, and for what other dialects
+    read differently; UnsupportedRegexError for what this module refuses (both with a position); and
     BudgetExceededError.
     """
     if len(pattern) > budget.max_instructions:

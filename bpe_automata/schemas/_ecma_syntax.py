@@ -1,8 +1,9 @@
 """Patterns of ECMA-262, written anew in the syntax of Python's `re`, token by token.
 
-Of annex B of ECMA-262 this reads what other dialects read alike: brackets and braces as literals,
-escaped punctuation, hyphens next to `\\w`. What they read otherwise (`\\A`, `\\a`, `{,3}`,
-`[[:alpha:]]`, `[a&&b]`) is refused, as are lookbehind, backreferences and word boundaries.
+Of annex B of ECMA-262, syntax that other dialects read in the same way is supported: brackets and
+braces as literals, escaped punctuation, hyphens next to `\\w`. Syntax that they read differently
+(`\\A`, `\\a`, `{,3}`, `[[:alpha:]]`, `[a&&b]`) is refused, as are lookbehind, backreferences and
+word boundaries.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _ECMA = (_classes(_OF_ECMA, _OF_ECMA),) * 2
 
 @lru_cache(maxsize=1)
 def _of_all_dialects() -> tuple[Classes, Classes]:
-    """(what all of ECMA-262, Python's `re` and Rust's `regex` match, what any of them does). Rust
-    may know more letters and digits than the `regex` package."""
+    """(what all of ECMA-262, Python's `re` and Rust's `regex` match, what at least one of them
+    matches). Rust may have more letters and digits than the `regex` package."""
     word = ("Alphabetic", "M", "Nd", "Pc", "Join_Control")
     digits, letters, space, unassigned = (
         union(property_members(rf"\p{{{name}}}", False) for name in names)
@@ -105,16 +106,16 @@ _OPERATOR = re.compile("&&|--|~~")  # of sets, in Rust
 
 
 class Translation:
-    """A pattern in the syntax of `re`, as `source`. agreed: classes are those of all dialects, so
-    that each of them finds a match where one is found, and `\\A \\Z \\z` are known. places: where
-    the last anchor is, and the last condition."""
+    """A pattern in the syntax of `re`, as `source`. agreed: classes have what all dialects agree
+    on, so that each of them finds a match where one is found, and `\\A \\Z \\z` are supported.
+    positions: of the last anchor and of the last lookahead."""
 
     def __init__(self, pattern: str, budget: Budget, agreed: bool) -> None:
         self._pattern, self._at, self._agreed, self._budget = pattern, 0, agreed, budget
         self._classes = _of_all_dialects() if agreed else _ECMA  # by whether they are denied
         self._denied = [False]  # of each open group: is it in an odd number of negations?
         self._open = 0  # [ in classes so far; where classes nest, as many ] must still come
-        self.places = {"anchor": 0, "lookahead": 0}
+        self.positions = {"anchor": 0, "lookahead": 0}
         parts, length, shifts = list[str](), 0, list[tuple[int, int]]()
         while self._at < len(pattern):
             shifts.append((length, self._at))
@@ -125,7 +126,7 @@ class Translation:
         self.source = Substituted(pattern, found.text, found.names, tuple(shifts))
 
     def _token(self) -> str:
-        """What the next token becomes; `_at` moves behind it."""
+        """The translation of the next token; `_at` moves behind it."""
         at, found = self._at, cast(re.Match[str], _TOKEN.match(self._pattern, self._at))
         kind, text = found.lastgroup, found[0]  # "other" is any character
         if kind in _REFUSED:
@@ -138,10 +139,10 @@ class Translation:
         if kind == "repeat":
             return self._repeat(found)
         if kind in ("group", "lookahead"):
-            self.places["lookahead"] = at if kind == "lookahead" else self.places["lookahead"]
+            self.positions["lookahead"] = at if kind == "lookahead" else self.positions["lookahead"]
             self._denied.append(self._denied[-1] ^ (text == "(?!"))
             return text if kind == "lookahead" else "(?:"
-        self.places["anchor"] = at
+        self.positions["anchor"] = at
         if text in ("^", r"\A"):
             return "^"
         return r"\n?$" if self._agreed and self._denied[-1] else "$"  # as `re` reads it
@@ -161,7 +162,7 @@ class Translation:
         return found["repeat"].removesuffix("?") or "?"
 
     def _other(self, character: str) -> str:
-        """What one character becomes, or an escape or a class that it begins."""
+        """The translation of a character, or of the escape or the class that it begins."""
         at = self._at
         if character == "\\":
             text, is_one = self._escape(in_class=False)
@@ -183,7 +184,7 @@ class Translation:
         return character if character in "|)" else _code_point(ord(character))
 
     def _escape(self, in_class: bool, negated: bool = False) -> tuple[str, bool]:
-        """(what an escape becomes, is it one character?). negated: is the class around it?"""
+        """(translation of an escape, is it one character?). negated: is the class around it?"""
         at, found = self._at, _ESCAPE.match(self._pattern, self._at)
         letter = self._pattern[at + 1 : at + 2]
         if in_class and letter == "b":
@@ -214,7 +215,7 @@ class Translation:
         return _code_point(code_point), True
 
     def _class(self) -> str:
-        """The class behind whose first bracket `_at` is."""
+        """The translation of a class; `_at` is behind its first bracket."""
         start, parts = self._at, list[str]()
         negated = self._pattern[start : start + 1] == "^"
         self._at += negated

@@ -5,9 +5,9 @@
 
 "any" lacks only escapes of an unpaired surrogate, which JSON allows and Unicode does not.
 
-Escapes are read by a transducer: a step from one of its nodes to another reads a letter and says
-which bytes of UTF-8 are known by then. A state of the result is a node, and the state of `dfa`
-after the bytes that are known; node 0 is outside of all escapes.
+A transducer reads the escapes: each of its steps reads a letter and outputs the bytes of UTF-8 that
+are determined by then. A state of the result is a node of the transducer together with the state of
+`dfa` after the bytes that were output; the node `_OUTSIDE` is outside of all escapes.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _MINIMAL = {c: json.dumps(c)[2:-1] for c in (*map(chr, range(0x20)), '"', "\\")}
 _SHORT = {c: text for c, text in _MINIMAL.items() if len(text) == 1} | {"/": "/"}
 _COPIES = 3  # of the table, while its states are merged
 Step = tuple[Hashable, str, Hashable, bytes]
-"""(node, letters, the node that each of these leads to, bytes that are known then)."""
+"""(node, letters, the node that each of these leads to, bytes that are output then)."""
 _OUTSIDE, _BEGUN = "", "\\"
 
 
 def json_string(dfa: ByteDFA, escapes: Escapes = "minimal", budget: Budget = _DEFAULT) -> ByteDFA:
     """The literals of the strings of `dfa`, which must be minimal and of well-formed UTF-8.
 
-    escapes: "minimal", for characters that must be escaped, in one way, as `json.dumps` does with
-    ensure_ascii=False; "any", also `\\/` and `\\uXXXX` for every character. The result is trimmed
-    and numbered breadth-first by byte, and may not be minimal. Raises ArgumentError, and
-    BudgetExceededError if the table would take more than the budget's bytes.
+    escapes: "minimal" escapes only the characters that must be, each in one way, as `json.dumps`
+    does with ensure_ascii=False; "any" allows also `\\/`, and `\\uXXXX` for every character. The
+    result is trimmed, numbered breadth-first by byte, and not always minimal. Raises ArgumentError,
+    and BudgetExceededError if the table would take more than the budget's bytes.
     """
     if escapes not in ("minimal", "any"):
         raise ArgumentError(f'escapes={escapes!r}: give "minimal" or "any"')
@@ -60,18 +60,19 @@ def _steps_of_json(escapes: Escapes) -> list[Step]:
 
 
 def with_escapes(dfa: ByteDFA, escapes: Mapping[str, str], budget: Budget) -> ByteDFA:
-    """The strings of `dfa` in double quotes, with the same requirements. escapes: of characters
-    that may be escaped, what follows the backslash; those beyond ASCII may be themselves, too."""
+    """The strings of `dfa` (see `json_string`) in double quotes. escapes: what follows the
+    backslash, for each character that has an escape; all of them but U+0000 to U+001F, `"` and the
+    backslash may also stand for themselves."""
     return _through(dfa, _ordered(_listed(escapes)), budget)
 
 
 def _listed(escapes: Mapping[str, str]) -> Iterator[Step]:
-    """Of characters, by what follows the backslash: no such text begins another one."""
-    known = set[str]()
+    """The steps of escapes, given by what follows the backslash: none is a prefix of another."""
+    seen = set[str]()
     for character, text in escapes.items():
         for at in range(1, len(text)):
-            if text[:at] not in known:
-                known.add(text[:at])
+            if text[:at] not in seen:
+                seen.add(text[:at])
                 yield _BEGUN + text[: at - 1], text[at - 1], _BEGUN + text[:at], b""
         yield _BEGUN + text[:-1], text[-1], _OUTSIDE, character.encode()
 
@@ -130,7 +131,7 @@ def _surrogates() -> Iterator[Step]:
 
 
 def _ordered(steps: Iterable[Step]) -> list[Step]:
-    """Those into a node before those out of it."""
+    """The steps in an order in which those into a node come before those out of it."""
     found, into = dict[Hashable, list[Step]](), dict[Hashable, set[Hashable]]()
     for step in steps:
         found.setdefault(step[0], []).append(step)
@@ -140,8 +141,7 @@ def _ordered(steps: Iterable[Step]) -> list[Step]:
 
 
 def _through(dfa: ByteDFA, steps: list[Step], budget: Budget) -> ByteDFA:
-    """The literals of which the transducer, and what stands outside of escapes, makes strings of
-    `dfa`."""
+    """The literals that are strings of `dfa` once the transducer has replaced their escapes."""
     if dfa.start == 0:
         return from_strings(())
     n, begin = dfa.n_states, 0
@@ -150,9 +150,9 @@ def _through(dfa: ByteDFA, steps: list[Step], budget: Budget) -> ByteDFA:
     moves = list[tuple[Hashable, str, Hashable, np.ndarray, np.ndarray]]()
     for node, some in groupby(steps, lambda step: step[0]):
         states = np.flatnonzero(reached.get(node, ()))
-        for _, letters, following, known in some if states.size else ():
+        for _, letters, following, output in some if states.size else ():
             here = after = states
-            for byte in known:
+            for byte in output:
                 after = dfa.trans[after, dfa.byte_class[byte]]
             here, after = here[after > 0], after[after > 0]
             if here.size:
@@ -184,9 +184,9 @@ def _through(dfa: ByteDFA, steps: list[Step], budget: Budget) -> ByteDFA:
 
 
 def _columns(dfa: ByteDFA, letters: set[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(the column of each byte, the first byte of each): letters are told apart from all others,
-    and control characters, which only escapes may stand for."""
-    apart = np.zeros(256, np.int32)
-    apart[:0x20] = 1
-    apart[[ord(letter) for letter in sorted(letters)]] = 2 + np.arange(len(letters))
-    return equal_columns(np.array([apart, dfa.byte_class]))
+    """(the column of each byte, the first byte of each column). Each letter has a column of its
+    own, and control characters, which must be escaped, share none with other bytes."""
+    kind = np.zeros(256, np.int32)
+    kind[:0x20] = 1
+    kind[[ord(letter) for letter in sorted(letters)]] = 2 + np.arange(len(letters))
+    return equal_columns(np.array([kind, dfa.byte_class]))

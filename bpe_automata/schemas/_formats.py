@@ -2,12 +2,12 @@
 
     L(format_language(name)) <= { w : w is of the format } <= L(format_upper_bound(name))
 
-SUPPORTED are the formats that a draft defines but idn-hostname (a label must have 63 characters in
-Punycode at most, which takes arithmetic with code points), and uuid1 to uuid8, the UUIDs of one
-version, as pydantic names them. The formats in UNDERSTATED have two different bounds:
-the lower one lacks strings whose test is not regular, or on which the sources and common validators
-differ; the upper one is a simple set that also has the strings that any of these validators
-accepts. The lower one lacks:
+SUPPORTED has all formats that a draft defines except idn-hostname (a label has at most 63
+characters in Punycode, which takes arithmetic with code points), and uuid1 to uuid8, the UUIDs of
+one version, as pydantic names them. The formats in UNDERSTATED have two different bounds: the lower
+one lacks strings whose test is not regular, or on which the sources and common validators differ;
+the upper one is a simple set that has all strings which any of these validators accepts. The lower
+one lacks:
 
   date, date-time: the year 0000. duration: lower-case letters. time, date-time: leap
   seconds in other zones than UTC, and on other days than the last of June and December.
@@ -15,8 +15,8 @@ accepts. The lower one lacks:
   hostname: labels that begin with `xn--`, as it is not regular whether Punycode decodes.
   uri, uri-reference: `[V1.x]` with a capital V. relative-json-pointer: `+` and `-`.
   regex: groups more than two deep; groups with names, references to groups, `\\p{...}`; in classes,
-  hyphens but in ranges that begin with 0, 1, a or A; repetitions of 1,000 and more, and `{m,n}`
-  with both below 10 and m above 1, or m above 9.
+  hyphens except in ranges that begin with 0, 1, a or A; repetitions of 1,000 and more, and `{m,n}`
+  with both below 10 and m above 1, or with m above 9.
 Sources: RFC 3339, 5321, 6531, 1123, 4122, 9562, 2673, 4291, 3986, 3987, 6570 (with its errata),
 6901; ECMA-262 (patterns with the flag u).
 """
@@ -46,7 +46,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 class Resources:
     """The grammar of URIs or IRIs. more: unreserved characters other than ASCII; private: further
     characters of a query; both as in a class of `re`. version: the first letter of an address of a
-    future IP version, of which validators of URIs accept only the small one."""
+    future IP version, which validators of URIs accept only in lower case."""
 
     more: str = ""
     private: str = ""
@@ -109,8 +109,8 @@ _DATE = (
 _CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 _FRACTION = r"(\.[0-9]+)?"
 _TIME = rf"{_CLOCK}:[0-5][0-9]{_FRACTION}([Zz]|[+-]{_CLOCK})"
-# A leap second is 23:59:60 in UTC. In another zone it is another minute: each of them would take
-# states of its own, wherever a schema has a time.
+# A leap second is 23:59:60 in UTC. In another zone it is in another minute, and each such minute
+# would take states of its own, wherever a schema has a time.
 _LEAP_SECOND = f"23:59:60{_FRACTION}([Zz]|[+-]00:00)"
 _LEAP_DAY = "[0-9]{4}-(06-30|12-31)"
 _NUMBER = "[0-9]+"
@@ -212,7 +212,7 @@ _REGEXES = {
     **{f"uuid{version}": _UUID_OF % version for version in range(1, 9)},
 }
 _BUT = {**dict.fromkeys(("date", "date-time"), "0000(?s:.*)"), "hostname": _PUNYCODE}
-"""What their regexes do not leave out."""
+"""What is subtracted from the languages of their regexes."""
 SUPPORTED = frozenset(_REGEXES)
 _LEAP_TIME = rf"{_CLOCK}:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]{_CLOCK})\n?"
 _AT_MOST = {
@@ -253,5 +253,5 @@ def format_upper_bound(name: str) -> ByteDFA:
 @lru_cache(maxsize=len(_REGEXES))
 def format_strings(name: str) -> ByteDFA:
     """The strings of a format, with both bounds if they differ."""
-    known = format_language(name)
-    return Bounded(known, partial(format_upper_bound, name)) if name in UNDERSTATED else known
+    lower = format_language(name)
+    return Bounded(lower, partial(format_upper_bound, name)) if name in UNDERSTATED else lower

@@ -1,12 +1,13 @@
 """The nets of arrays: after each item, a comma or the end.
 
     Items           plain: a state is the count of items, as far as it matters
-    DistinctItems   unique, out of a few values or a list of strings: the set of those seen
-    ComparedItems   counted, by the sets that they are in: the count of each
+    DistinctItems   unique, out of a few values or a list of strings: a state is the set of those
+                    seen so far
+    ComparedItems   counted, by the sets that they are in: a state has the count of each set
 
-Where items of some sets are counted, values of an item are taken apart into kinds, by the sets that
-they are in. The states are a graph, which is searched for the shortest ends: so it is finite, and
-too large a one is refused.
+Where items of some sets are counted, the values of an item are split into kinds, by the sets that
+they are in. All states are visited to find the shortest ends, so their graph must be finite, and
+one that is too large is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bpe_automata.automata.parts import FAR, Place, Table
 from bpe_automata.automata.rounds import Follow, Node, Repeat, Stack, length, places
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._nets import ITEM, Arrays, Choice, State
-from bpe_automata.schemas._regularity import Kind, apart, single_values
+from bpe_automata.schemas._regularity import Kind, single_values, split_by
 from bpe_automata.schemas._style import Piece
 from bpe_automata.schemas._values import Values
 
@@ -33,7 +34,7 @@ class Items(Arrays):
 
     @cached
     def _cap(self) -> int | None:
-        """From that many items on, one more makes no difference."""
+        """The count from which on one more item makes no difference; None if there is none."""
         least = max(len(self._shape.prefix), self._fewest)
         return least if self._most is None else None
 
@@ -62,8 +63,8 @@ class Items(Arrays):
 
 
 class DistinctItems(Arrays):
-    """The arrays of one shape in which no value comes twice, out of a few, or out of a list of
-    strings. Their states are sets of the values that were seen, as bits."""
+    """The arrays of one shape in which no value comes twice, and all are out of a few, or out of a
+    list of strings. A state is the set of the values seen so far, as bits."""
 
     @cached
     def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
@@ -73,14 +74,14 @@ class DistinctItems(Arrays):
         found = ((min(map(length, texts), default=FAR), texts) for texts in every)
         return sorted((one for one in found if one[0] < FAR), key=itemgetter(0))
 
-    def _left(self, state: State) -> Iterator[int]:
+    def _remaining(self, state: State) -> Iterator[int]:
         """The numbers of the values that may come next, the shortest first."""
         (seen,) = state
         if self._most is None or seen.bit_count() < self._most:
             yield from (i for i in range(len(self._values)) if not seen >> i & 1)
 
     def item(self, state: State, far: int | None = None) -> Node:
-        """See `Arrays.item`: the parts share a table of all values."""
+        """See `Arrays.item`. All nodes share a table of all values."""
         far = self._shortest(state, max(1, self._missing(state))) if far is None else far
         return Choice(self._table, far, ITEM, partial(self._next, state))
 
@@ -90,7 +91,7 @@ class DistinctItems(Arrays):
 
     def _next(self, state: State) -> tuple[dict[int, int], Follow]:
         """What may come in a state, see `Choice`."""
-        after = {i: (state[0] | 1 << i,) for i in self._left(state)}
+        after = {i: (state[0] | 1 << i,) for i in self._remaining(state)}
         far = {i: self.length_behind(one) for i, one in after.items()}
 
         def follow(stack: Stack, i: int) -> list[Place]:
@@ -104,7 +105,7 @@ class DistinctItems(Arrays):
 
     def may_begin(self) -> bool:
         """See `Container.may_begin`."""
-        return any(True for _ in self._left(self.begin))
+        return any(True for _ in self._remaining(self.begin))
 
     def length_behind(self, state: State) -> int:
         """See `Container.length_behind`."""
@@ -116,8 +117,9 @@ class DistinctItems(Arrays):
         return max(0, self._fewest - state[0].bit_count())
 
     def _shortest(self, state: State, items: int) -> int:
-        """That of so many more items, without a comma before them, and the end."""
-        some = [self._values[i][0] for i in islice(self._left(state), items)]
+        """The length of the shortest text of so many more items and the end, without a comma before
+        them."""
+        some = [self._values[i][0] for i in islice(self._remaining(state), items)]
         between = self._between * max(0, items - 1)
         return self._last + sum(some) + between if len(some) == items else FAR
 
@@ -127,8 +129,8 @@ _ADVICE = "items of many kinds are counted: allow fewer items, or count fewer ki
 
 
 class ComparedItems(Arrays):
-    """The arrays of one shape. A state is a tuple: the number of items, then the number of those
-    that each count counts, all as far as they matter."""
+    """The arrays of one shape. A state is a tuple: the number of items, then for each count the
+    number of items that it counts, all as far as they matter."""
 
     @cached
     def begin(self) -> State:
@@ -141,10 +143,10 @@ class ComparedItems(Arrays):
         return self._fewest <= state[0] and all(one.fewest <= n for n, one in counts)
 
     def _kinds(self, at: int) -> list[Kind]:
-        """Of item `at`. Where no count has a bound above, all values may go uncounted, for some of
-        their spellings it is not decided whether they are."""
+        """The kinds of item `at`. Where no count has an upper bound, any value may go uncounted,
+        since for some of their spellings it is undecided whether they count."""
         values, counts = self._shape.item(at).values, self._shape.counted
-        parts = apart(values, [one.wanted.values for one in counts])
+        parts = split_by(values, [one.wanted.values for one in counts])
         if all(one.most is None for one in counts):
             none = (False,) * len(counts)
             parts = [(values, none), *(part for part in parts if part[1] != none)]
@@ -152,7 +154,7 @@ class ComparedItems(Arrays):
 
     @cached
     def _steps(self) -> dict[State, list[tuple[Values, State]]]:
-        """Of each state that some items lead to, the items that may follow."""
+        """For each reachable state, the items that may follow and the states behind them."""
         shape, counts = self._shape, self._shape.counted
         cap = 1 + max(len(shape.prefix), shape.fewest, -1 if shape.most is None else shape.most)
         kinds = [self._kinds(at) for at in range(1 + len(shape.prefix))]
@@ -179,12 +181,13 @@ class ComparedItems(Arrays):
         return found
 
     def length_behind(self, state: State) -> int:
-        """See `Container.length_behind`. At the beginning it is asked for while the lengths of
-        values are found, elsewhere later."""
+        """See `Container.length_behind`. That of `begin` is needed while the lengths of values
+        still change, so it is computed anew each time; the others are cached."""
         return (self._all_lengths() if state == self.begin else self._lengths_behind)[state]
 
     def _all_lengths(self) -> dict[State, int]:
-        """Numbers never fall, so what comes after a state is a greater tuple, or the same."""
+        """The length behind each state. Counts never fall, so each successor of a state is a
+        greater tuple, or the same."""
         found: dict[State, int] = {}
         for state in sorted(self._steps, reverse=True):
             steps = self._steps[state]

@@ -5,8 +5,8 @@
     flexible  after { [ , and before } ] nothing, one space, or a line feed and up to 2 spaces for
               each level of the line; after a colon nothing or one space
 
-Flexible accepts the two others, `json.dumps(indent=2)` and mixtures of them. No white space comes
-before or after the whole value.
+Flexible also accepts the two others, `json.dumps(indent=2)`, and mixtures of all these. No white
+space comes before or after the whole value.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class JsonStyle(Style):
         budget: Budget = Budget(),  # noqa: B008 - frozen
     ) -> None:
         if whitespace not in get_args(Whitespace):
-            known = ", ".join(map(repr, get_args(Whitespace)))
-            raise ArgumentError(f"whitespace is {whitespace!r}: give one of {known}")
+            choices = ", ".join(map(repr, get_args(Whitespace)))
+            raise ArgumentError(f"whitespace is {whitespace!r}: give one of {choices}")
         if escapes not in get_args(Escapes):
-            known = ", ".join(map(repr, get_args(Escapes)))
-            raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
+            choices = ", ".join(map(repr, get_args(Escapes)))
+            raise ArgumentError(f"escapes is {escapes!r}: give one of {choices}")
         super().__init__(_SHARED[whitespace, escapes])
         self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
         self._colon: Piece = _after_colon(whitespace)

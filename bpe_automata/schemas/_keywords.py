@@ -69,7 +69,7 @@ from bpe_automata.schemas._values import (
 )
 
 ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
-_MOST = 100_000  # items that an array may have to have
+_MOST = 100_000  # items that a schema may require
 _MAX_CLASSES = 64
 
 
@@ -151,7 +151,7 @@ def _object(members: dict[str, Any], pointer: str) -> ObjectShape:
 
 
 def _one(value: Any, pointer: str) -> Child:
-    """A single value, which is read when it is needed: it may be nested deeply."""
+    """A single value, which is read only when it is needed, as it may be nested deeply."""
     return Child(lambda: read_listed((value,), pointer))
 
 
@@ -177,7 +177,7 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
 
 
 def _of_items(schema: dict[str, Any]) -> tuple[str, str]:
-    """The keywords of the first items, and of the others: there is an older spelling."""
+    """The keywords of the first items and of all others, in the older or the newer spelling."""
     is_older = isinstance(schema.get("items"), list)
     return ("items", "additionalItems") if is_older else ("prefixItems", "items")
 
@@ -258,7 +258,8 @@ def _others(part: Part, child: ReadChild, closed: bool) -> Child:
 
 
 def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:
-    """The values of a named property: of its own schema, and of all patterns that match it."""
+    """The values of a named property: those that fit its own schema, and the schemas of all
+    patterns that match its name."""
     for names, also in patterns:
         if contains(names, name):
             child = intersect_children(child, also)
@@ -270,16 +271,16 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
     classes: list[tuple[ByteDFA, Child | None]] = [(allowed, None)]
     for names, child in patterns:
         split: list[tuple[ByteDFA, Child | None]] = []
-        for known, before in classes:
-            inside = intersect(known, names)
+        for one, before in classes:
+            inside = intersect(one, names)
             split.append((inside, intersect_children(before, child) if before else child))
-            split.append((subtract(known, names), before))
-        classes = [(known, before) for known, before in split if not known.is_empty]
+            split.append((subtract(one, names), before))
+        classes = [(one, before) for one, before in split if not one.is_empty]
         if len(classes) > _MAX_CLASSES:
             advice = "patterns that overlap make more classes of names; make them disjoint"
             raise BudgetExceededError("classes of names", _MAX_CLASSES, advice)
-    found = ((known, before or others) for known, before in classes)
-    return tuple((known, child) for known, child in found if child.known is not NOTHING.known)
+    found = ((one, before or others) for one, before in classes)
+    return tuple((one, child) for one, child in found if child.known is not NOTHING.known)
 
 
 def _count(part: Part, keyword: str) -> int | None:
@@ -293,19 +294,19 @@ def _count(part: Part, keyword: str) -> int | None:
     return count
 
 
-# What `unevaluatedProperties` and `unevaluatedItems` apply to: the members that no keyword beside
-# them, and no schema that these apply to the same instance, has looked at. `$ref` and `allOf` look
-# at the same members of all instances; keywords that look at some members of some instances only
-# (`anyOf`, `if`) are refused beside these.
+# `unevaluatedProperties` and `unevaluatedItems` apply to the members that no adjacent keyword has
+# evaluated, nor a schema that such a keyword applies to the same instance. `$ref` and `allOf`
+# evaluate the same members of all instances; adjacent keywords that evaluate some members of some
+# instances only (`anyOf`, `if`) are refused.
 
 _CHOOSING = frozenset(("anyOf", "oneOf", "if", *DEPENDENT_SCHEMAS))
 
 
 def arrays_within(document: Document, part: Part, child: Child) -> ArrayShape:
-    """The arrays whose items that have not been looked at are in `child`. Raises
-    UnsupportedSchemaError, as does the other one."""
+    """The arrays whose unevaluated items are in `child`. Raises UnsupportedSchemaError, as does
+    `objects_within`."""
     counts = list[int]()
-    for one in _beside(document, part, "unevaluatedItems"):
+    for one in _of_one_instance(document, part, "unevaluatedItems"):
         keyword, rest = _of_items(one.schema)
         if rest in one.schema or (one is not part and "unevaluatedItems" in one.schema):
             return ANY_ARRAY
@@ -314,9 +315,9 @@ def arrays_within(document: Document, part: Part, child: Child) -> ArrayShape:
 
 
 def objects_within(document: Document, part: Part, child: Child) -> ObjectShape:
-    """The objects whose members that have not been looked at are in `child`."""
+    """The objects whose unevaluated members are in `child`."""
     every = list[ByteDFA]()
-    for one in _beside(document, part, "unevaluatedProperties"):
+    for one in _of_one_instance(document, part, "unevaluatedProperties"):
         keys = one.schema.keys()
         if "additionalProperties" in keys or (one is not part and "unevaluatedProperties" in keys):
             return ANY_OBJECT
@@ -327,8 +328,8 @@ def objects_within(document: Document, part: Part, child: Child) -> ObjectShape:
     return ANY_OBJECT if others.is_empty else ObjectShape(rest=((names, ANYTHING), (others, child)))
 
 
-def _beside(document: Document, part: Part, keyword: str) -> list[Part]:
-    """A schema, and all that it applies to the same instance."""
+def _of_one_instance(document: Document, part: Part, keyword: str) -> list[Part]:
+    """A schema, and all schemas that it applies to the same instance."""
     found = [part]
     for one in found:
         schema = one.schema

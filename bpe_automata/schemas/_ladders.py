@@ -4,8 +4,8 @@
 
 A rung reads `_CHARACTERS` characters, each as the automaton of the set reads it, or fewer and the
 quote that ends the string; it leads to the next one by an exit for each state that the automaton
-may be in. The tail reads the characters that are left, enough for any string to be ended: only
-there does it matter how many they still are.
+may be in. The tail reads the remaining characters, enough to end any string: only there does it
+matter how many remain.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bpe_automata.automata.rounds import Node, Stack, places
 from bpe_automata.schemas._nets import END, ITEM, Choice
 
 _CHARACTERS = 64  # of a rung
-_MOST_STATES = 4_000  # of a character, from all states of a set
+_MOST_STATES = 4_000  # of the automaton of the literals of a set
 _DONE, _QUOTE = 0, 0x22
 _MARK = 0xF8  # a byte that is in no text: it ends each character while characters are counted
 _SPELLED = (
     r'[^"\\\x00-\x1f]|\\(["\\/bfnrt]|u([0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|[Dd][0-7][0-9A-Fa-f]{2})'
     r"|u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2})"
 )
-"""A character in JSON. Which of these spellings a set has is said by its automaton."""
+"""All spellings of a character in JSON; the automaton of a set says which of them it has."""
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +49,7 @@ def _marked() -> ByteDFA:
 
 class Ladder:
     """The strings of a set with at most `most` characters, in quotes. A node is a state of their
-    automaton, the first `_between` of them between characters. Labels of parts: 0 for the end,
+    automaton; the first `_between` nodes are between characters. Labels of parts: 0 for the end,
     1 + i for node i between characters."""
 
     def __init__(self, spelled: ByteDFA, most: int) -> None:
@@ -84,20 +84,21 @@ class Ladder:
         self._tail = most - self._rungs * _CHARACTERS
 
     def begin(self) -> Node:
-        """Behind the first quote. (A ladder, which all schemas share, keeps no node alive.)"""
-        known = dict[tuple[int, int], Node]()
+        """The node behind the first quote. (The ladder itself, which all schemas share, keeps no
+        nodes alive.)"""
+        made = dict[tuple[int, int], Node]()
 
-        def node(at: int, left: int) -> Node:
-            """The characters from a node between some on, with so many rungs behind them."""
-            if (at, left) not in known:
-                table = (self._rung if left else self._last).begun_at(1 + at)
-                costs = dict(enumerate([0, *self._far])) if left else {_DONE: 0}
-                known[at, left] = Choice(table, self._far[at], ITEM, lambda: (costs, follow))
+        def node(at: int, rungs: int) -> Node:
+            """The node that reads on from node `at` between characters; `rungs` of them remain."""
+            if (at, rungs) not in made:
+                table = (self._rung if rungs else self._last).begun_at(1 + at)
+                costs = dict(enumerate([0, *self._far])) if rungs else {_DONE: 0}
+                made[at, rungs] = Choice(table, self._far[at], ITEM, lambda: (costs, follow))
 
             def follow(stack: Stack, label: int) -> list[Place]:
-                return places([(node(label - 1, left - 1) if label else END, stack)])
+                return places([(node(label - 1, rungs - 1) if label else END, stack)])
 
-            return known[at, left]
+            return made[at, rungs]
 
         return node(0, self._rungs)
 
@@ -130,5 +131,6 @@ class Ladder:
 
 @lru_cache(maxsize=64)
 def ladder(spelled: ByteDFA, most: int) -> Ladder | None:
-    """None where the set tells so much apart that its strings are better written out."""
+    """The strings of a set as a ladder; None if its automaton is too large for one, so that its
+    strings are better written out."""
     return None if spelled.n_states > _MOST_STATES else Ladder(spelled, most)

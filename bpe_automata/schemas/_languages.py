@@ -3,11 +3,11 @@
     L(json_schema(S)) = { text of v : v is valid under S }
 
 The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
-automaton. Every accepted text is that of a valid instance. Not accepted are other white space, and
-other spellings of numbers and characters; in the schema's order, other orders of members; numbers
-with a fraction of more than 15 digits, unless any number may come; and, where a string must *not*
-be of a format, strings for which that is not decided (see `formats`). All other valid instances
-are.
+automaton. Every accepted text is that of a valid instance. The only texts of valid instances that
+are not accepted have other white space, or other spellings of numbers and characters; other orders
+of members, where the schema's order is asked for; numbers with a fraction of more than 15 digits,
+unless any number may come; or, where a string must *not* be of a format, strings for which that is
+not decided (see `_formats`).
 
 Numbers are compared by their exact decimal values, integers of any length. Some validators differ:
 `jsonschema` divides doubles and so denies that 0.3 is a multiple of 0.1; Python's `json.loads`
@@ -42,7 +42,7 @@ _NO_TEXT = (
     "no spelling in this style, or is too close to one that is not valid (a rounded number, or a "
     "text of which it is not decided whether it is of a format)"
 )
-_LOOSE = ("uniqueItems",)  # keywords that may be left out
+_LOOSENABLE = ("uniqueItems",)  # keywords that `loosen` may leave out
 
 
 class _Options(NamedTuple):
@@ -76,32 +76,34 @@ def json_schema(
     """The automaton of the JSON texts that are valid under a schema, whose states are made only
     when a text leads there.
 
-    It takes milliseconds, whatever the schema: values are nested without limit, and counts may be
-    as large as they like. What is asked of all states at once (a ban, segments) takes what
-    `to_dfa` of it returns, with a `depth` if values may be nested without limit.
+    The call takes milliseconds, whatever the schema: values may be nested without limit, and counts
+    may be of any size. What needs all states at once (a ban, segments) needs the automaton that its
+    `to_dfa` returns, with a `depth` if values may be nested without limit.
 
     schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function (the
-    schema of its arguments). order: of the members that a schema names, "schema" for its own, "any"
-    for all, "open" for all where there may be members that it does not name, else for its own.
-    whitespace: "compact", "spaced" (as `json.dumps` writes by default), or "flexible" (both, and
-    line breaks with indents of at most 2 spaces a level). escapes: "minimal", or "any" for those
-    that are not needed, too. closed: an object schema that does not mention additional properties
-    forbids them. formats: "draft" asserts the formats that the draft of the schema defines, "all"
-    also those of other drafts and uuid1 to uuid8, and refuses what it does not know. unique_names:
-    no name comes twice in an object; as a consequence, each pattern of names (or "any other name")
-    allows at most one property beyond those named by the schema. Otherwise a name that the schema
-    does not list may be repeated, each time with a valid value; readers of YAML other than PyYAML
-    reject that. loosen: keywords that are left out, wherever that allows more texts and not fewer,
-    and a LoosenedSchemaWarning says so; ("uniqueItems",) is all that may be given, for only items
-    out of at most 64 values, or out of a list of strings, can be told apart. registry: a
-    `referencing.Registry` of other documents that the schema refers to; the metaschemas of JSON
-    Schema are known. Only the registry may fetch anything. budget: of
-    reading the schema; six times its states may be made, some hundred for each value of a text.
+    schema of its arguments). order: in which order the members that a schema names may come:
+    "schema" for its own order, "any" for any, "open" for any where the schema also allows members
+    that it does not name, else for its own. whitespace: "compact", "spaced" (as `json.dumps` writes
+    by default), or "flexible" (both, and line breaks with indents of at most 2 spaces a level).
+    escapes: "minimal" for the required ones only, "any" for all. closed: whether an object schema
+    that does not mention additional properties forbids them. formats: "draft" asserts the formats
+    that the draft of the schema defines; "all" asserts also those of other drafts and uuid1 to
+    uuid8, and refuses all other names. unique_names: whether no name may come twice in an object;
+    each pattern of names (or "any other name") then allows at most one property beyond those that
+    the schema names. If false, a name that the schema does not list may be repeated, each time with
+    a valid value; readers of YAML other than PyYAML reject that. loosen: keywords to leave out
+    wherever that allows more texts and not fewer, with a LoosenedSchemaWarning; only
+    ("uniqueItems",) may be given, which is otherwise refused unless the items are out of at most 64
+    values, or out of a list of strings. registry: a `referencing.Registry` of other documents that
+    the schema refers to; the metaschemas of JSON Schema need not be in it. Only the registry may
+    fetch anything. budget: for reading the schema; texts may then make six times its states, some
+    hundred for each value of a text.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError. Warns of
-    a name that looks like a misspelled keyword, as all others are ignored. What is
-    too large may show only when a text leads there, as BudgetExceededError of that call.
+    a name that looks like a misspelled keyword; other names that are no keywords are ignored. If
+    something is found to be too large only when a text leads there, that call raises
+    BudgetExceededError.
     """
     if whitespace in ("yaml", "call"):
         raise ArgumentError(f"whitespace is {whitespace!r}: give 'compact', 'spaced' or 'flexible'")
@@ -125,8 +127,9 @@ def yaml_schema(
 
     Each item and property begins a line, indented by two spaces a level; scalars are plain where
     readers of YAML 1.1 and 1.2 agree on the value, and otherwise quoted. Arguments and errors are
-    those of `json_schema`. The length of a string is counted by states. `far` leaves out the spaces
-    that depend on the nesting: it is a lower bound, and `shortest` is a short text.
+    those of `json_schema`. The characters of a string whose length is bounded are counted by
+    states. `far` leaves out the spaces that depend on the nesting, so it is a lower bound, and
+    `shortest` returns a short text, not always a shortest one.
     """
     given = "yaml", "minimal", order, closed, formats, unique_names, loosen, registry, budget
     return _language(schema, _Options(*given))
@@ -144,9 +147,9 @@ def call_arguments(
 ) -> LinkedDFA:
     """The automaton of the objects that are valid under a schema, each written as the arguments of
     a call in Python, `(city="Paris", days=3)`, in parentheses. Values other than objects are left
-    out. No argument comes twice, so of each pattern of names (or "any other name") at most one.
-    Arguments and errors are those of `json_schema`; and UnsupportedSchemaError for an argument
-    whose name is no ASCII identifier."""
+    out. No argument comes twice, so each pattern of names (or "any other name") allows at most one.
+    Arguments and errors are those of `json_schema`; raises also UnsupportedSchemaError for an
+    argument whose name is no ASCII identifier."""
     given = "call", "minimal", order, closed, formats, False, loosen, registry, budget
     return _language(schema, _Options(*given))
 
@@ -165,7 +168,7 @@ def _language(schema: Any, options: _Options) -> LinkedDFA:
 
 
 def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list[Warning]]:
-    """The automaton, and what is told of keywords that are left out or look misspelled."""
+    """(the automaton, warnings about keywords that are left out or look misspelled)."""
     from bpe_automata.schemas._call_style import arguments
     from bpe_automata.schemas._documents import Document, check_reached
     from bpe_automata.schemas._limits import as_too_large, limited_steps
@@ -196,14 +199,14 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
 
 
 def _again(schema: Any, options: _Options) -> LinkedDFA:
-    """What was made before, perhaps in another process, made anew."""
+    """The same automaton made anew, perhaps in another process."""
     return _read(schema, options, _style(options))[0]
 
 
 def _linked(
     values: Values, options: _Options, style: Style, read: Any, depth: int | None = None
 ) -> LinkedDFA | None:
-    """None where the set has no text. depth: see `Linker`."""
+    """The automaton of a set; None where the set has no text. depth: see `Linker`."""
     from bpe_automata.schemas._linking import Linker
 
     def nested(depth: int) -> LinkedDFA:
@@ -238,17 +241,17 @@ def _style(options: _Options) -> Style:
 
 
 def _check(options: _Options) -> None:
-    """Raises ArgumentError for an option that is not read elsewhere."""
+    """Raise ArgumentError for a wrong value of an option that nothing else checks."""
     formats, loosen, registry = options.formats, options.loosen, options.registry
     if formats not in ("draft", "all"):
         raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
     if not (registry is None or hasattr(registry, "get_or_retrieve")):
         raise ArgumentError(f"registry is {short(registry)}: give a referencing.Registry")
-    if not isinstance(loosen, list | tuple) or not all(one in _LOOSE for one in loosen):
-        raise ArgumentError(f"loosen is {short(loosen)}: only {_LOOSE} may be left out")
+    if not isinstance(loosen, list | tuple) or not all(one in _LOOSENABLE for one in loosen):
+        raise ArgumentError(f"loosen is {short(loosen)}: only {_LOOSENABLE} may be left out")
 
 
 _compiling = Lock()
 _compiling.is_global = True
-"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time, and
-enters what is linked."""
+"""Sets of values keep memos, some of which all schemas share, so only one thread at a time compiles
+a schema or enters new states of its automaton."""

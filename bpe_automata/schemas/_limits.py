@@ -1,7 +1,7 @@
 """Limits the work that reading one schema may take.
 
-It is counted in steps (a schema read, two shapes compared) and in nested levels, so that a schema
-is refused on every machine or on none; seconds are a last resort.
+The work is counted in steps (a schema read, two shapes compared) and in nested levels, so that a
+schema is refused on every machine or on none; a limit of seconds is the last resort.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLarge
 from bpe_automata.schemas._drafts import below
 
 MAX_STEPS = 100_000  # 10 to 100 microseconds each
-MAX_LEVELS = 80  # sets that are read or compared, each because of the one before: some 7 calls each
+MAX_LEVELS = 80  # nested readings or comparisons of sets, each of some 7 calls
 _remaining: ContextVar[list[int] | None] = ContextVar("remaining", default=None)
 
 
@@ -31,7 +31,7 @@ def limited_steps(steps: int = MAX_STEPS) -> Iterator[None]:
 
 
 def step() -> None:
-    """Count one step. Raises BudgetExceededError, also for the seconds of the budget."""
+    """Count one step. Raises BudgetExceededError, also when the budget's seconds have passed."""
     check()
     remaining = _remaining.get()
     if remaining is None:
@@ -43,7 +43,7 @@ def step() -> None:
 
 
 def check_levels(levels: int) -> None:
-    """Raises BudgetExceededError for more levels than certainly fit onto Python's stack."""
+    """Raise BudgetExceededError if there are so many levels that Python's stack may overflow."""
     if levels > MAX_LEVELS:
         advice = (
             "schemas are applied inside one another, or compared, more deeply; use fewer levels"
@@ -53,7 +53,7 @@ def check_levels(levels: int) -> None:
 
 @contextmanager
 def as_too_large(pointer: str, *tokens: str) -> Iterator[None]:
-    """Inside, an exceeded budget is a SchemaTooLargeError at below(pointer, *tokens)."""
+    """Inside, an exceeded budget becomes a SchemaTooLargeError at below(pointer, *tokens)."""
     try:
         yield
     except SchemaError:

@@ -1,14 +1,14 @@
 """Builds the linked automaton of all JSON texts of a set of values (see `automata.linked`).
 
     value      a rule, see `automata.rounds`: its scalars, and its objects and arrays
-    object     after each member, what may come next: a node for each set of members that are left
+    object     after each member, what may come next: a node for each set of remaining members
     array      after each item, a comma or the end: a node for each count that matters
 
-The stack of a rule says in which object or array a value stands, with which members or items before
-it, and what surrounds that. So values may be nested without limit and counted without limit, and
-members may come in any order: what no text has led to is not written down. Texts of several shapes
-of a union may begin alike, or be the same: a value that may stand in several objects is read once,
-in one stack that has a frame for each of them.
+The stack of a rule says which object or array a value is in, which members or items came before it,
+and what surrounds that. So values may be nested and counted without limit, and members may come in
+any order: only nodes that a text has led to are written down. Texts of several shapes of a union
+may begin alike, or be the same: a value that may be in several objects is read once, in one stack
+that has a frame for each of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, Values
 
-_MANY = 8  # shapes, beyond which those that others contain are not followed
+_MANY = 8  # of more shapes than this, those that others contain are dropped
 
 
 class Linker:
@@ -48,7 +48,7 @@ class Linker:
         self._measured: dict[int, _Value] = {}  # while their lengths are found
 
     def texts(self, values: Values) -> Repeat | None:
-        """What reads the texts of a set, None if it has none."""
+        """The rule that reads the texts of a set; None if it has none."""
         is_empty = self.length(values) >= FAR
         return None if is_empty else self.rule(values, self.style.root, self._depth)
 
@@ -67,8 +67,8 @@ class Linker:
         return self._values[key]
 
     def length(self, values: Values) -> int:
-        """See `Linking.length`. It is the same in all contexts. Sets may contain themselves: the
-        lengths of all that are needed begin as FAR, and fall until none changes."""
+        """See `Linking.length`. It is the same in all contexts. Since sets may contain themselves,
+        the lengths of all sets that are needed begin as FAR, and fall until none changes."""
         if id(values) not in self._lengths:
             self._lengths[id(values)] = FAR
             is_first = not self._measured
@@ -85,7 +85,7 @@ class Linker:
         return self._lengths[id(values)]
 
     def _measure(self) -> None:
-        """Find the lengths of sets, and of others that turn out to be needed."""
+        """Find the lengths of the sets in `_measured`, and of the sets that these need."""
         changed = True
         while changed:
             check()
@@ -100,7 +100,7 @@ class Linker:
 
 
 class _Value:
-    """The texts of a set in a context: `values` stays alive, so that its id is its own."""
+    """The texts of a set in a context. The set is kept alive, so that its id stays unique."""
 
     def __init__(self, values: Values, context: Context, depth: int | None, linker: Linker) -> None:
         self._values, self._context, self._depth, self._linker = values, context, depth, linker
@@ -129,7 +129,7 @@ class _Value:
 
     @cached
     def _containers(self) -> list[Container[Any]]:
-        """One for each shape."""
+        """A container for each shape."""
         style, linker, found = self._linker.style, self._linker, list[Container[Any]]()
         objects = self._values.objects
         depth = None if self._depth is None else self._depth - 1
@@ -142,7 +142,7 @@ class _Value:
 
     @cached
     def scalars(self) -> list[tuple[Piece, ...]]:
-        """The texts that are no arrays or objects, but for long strings."""
+        """The texts that are neither arrays nor objects, without those of `_long_strings`."""
         style, values = self._linker.style, self._values
         pieces: list[Piece] = [style.null()] if values.null else []
         pieces += [style.boolean(value) for value in sorted(values.booleans)]
@@ -162,7 +162,7 @@ class _Value:
 
     @cached
     def _long_strings(self) -> list[Edge]:
-        """Those with a large `maxLength`, if they are better not written out."""
+        """The strings, if they have a `maxLength` too large to write them out: see `_ladders`."""
         strings, style = lower_bound(self._values.strings), self._linker.style
         if not isinstance(strings, Limited) or not style.quotes:
             return []

@@ -8,10 +8,10 @@ must know which of them may still come, and there is one node for each such set.
     a or b --"a":..--> b --"b":..--> }
     a or b --"b":..--> a or } --"a":..--> }
 
-For n names there may be 2 ** n nodes, so each is made when a text leads there. They all share one
-table of all entries, each behind a comma (the first member has a table without commas), and a node
-allows those that may come: see `Choice`. In the order of the schema, a member also rules out the
-entries before its own.
+For n names there may be 2 ** n nodes, so a node is made only when a text leads to it. They all
+share one table of all entries, each behind a comma (the first member has a table without commas),
+and a node allows those that may come: see `Choice`. Where members come in the order of the schema,
+a member also rules out the entries before its own.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _END = 0  # the label of the last bracket; 1 + i is that of entry i
 
 
 class Objects(Container[ObjectShape]):
-    """What reads the objects of one shape. A state is a tuple:
+    """The net that reads the objects of one shape. A state is a tuple:
 
-    [0]     the entries in `once` whose members may come no more, as bits
+    [0]     the entries in `once` whose members may not come any more, as bits
     [1] [2] the least and the greatest number of distinct names so far, as far as they matter:
             a name that is not listed may be one that came before
-    [3]     1 if `fewest` matters and there was such a name, else 0
+    [3]     1 if `fewest` matters and a name came that is not listed, else 0
     """
 
     begin = (0, 0, 0, 0)
@@ -53,7 +53,7 @@ class Objects(Container[ObjectShape]):
     # What may come next.
 
     def _options(self, state: State) -> Iterator[tuple[int, tuple[State, int]]]:
-        """The entries that may come next, by number: the state behind each, and its length."""
+        """(number, (state behind it, the length there)) of each entry that may come next."""
         length_after = self._lengths_after(state)
         for number, after in self._following(state):
             far = length_after(number, after)
@@ -65,7 +65,7 @@ class Objects(Container[ObjectShape]):
         return any(True for _ in self._options(self.begin))
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
-        """The numbers of entries, and the states behind them, of which some may have no end."""
+        """(number, state behind it) of each entry that may come next; some states have no end."""
         at, *counts = state
         entries, gone, order = self.entries, 0, self._linker.order
         is_in_order = order == "schema" or (order == "open" and not self._shape.rest)
@@ -80,7 +80,7 @@ class Objects(Container[ObjectShape]):
             yield number, self._state_behind(number, at | gone, counts)
 
     def _state_behind(self, number: int, at: int, counts: list[int]) -> State:
-        """The state behind an entry. at: the bits of that state."""
+        """The state behind an entry. at: the bits [0] of that state."""
         few, many, later = counts
         entries = self.entries
         is_other = number >= entries.n
@@ -123,15 +123,15 @@ class Objects(Container[ObjectShape]):
         return min(self._last + sum(lengths), FAR) if is_possible else FAR
 
     def _lengths_after(self, state: State) -> Callable[[int, State], int]:
-        """A function of an entry that may come next and of the state behind it: the length of the
-        latter, which is found from the length of `state` where that is possible."""
+        """A function from an entry that may come next, and the state behind it, to the length of
+        that state. It is computed from the length of `state` where that is possible."""
         at, few, many, _ = state
         entries = self.entries
         if few < entries.fewest:
             return lambda _, after: self.length_behind(after)
         whole = self.length_behind(state)
         needed = entries.required & self._unseen(at)
-        is_full = many + needed.bit_count() >= entries.most  # but for those that are needed
+        is_full = many + needed.bit_count() >= entries.most  # only the needed ones have room
 
         def length_after(number: int, after: State) -> int:
             if number < entries.n and needed >> number & 1:
@@ -141,7 +141,7 @@ class Objects(Container[ObjectShape]):
         return length_after
 
     def _length_of(self, number: int) -> int:
-        """That of a member, by its entry, and of the comma before it."""
+        """The length of a member of an entry, and of the comma before it."""
         entry = self.entries.all[number]
         return min(entry.length + self._length_with_comma(entry.values), FAR)
 
@@ -187,7 +187,8 @@ class Objects(Container[ObjectShape]):
         return self._next_table.begun_after(between)
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        """Of two entries with one spelling the first is meant: a name that is listed."""
+        """All entries, each after `before`. If two have one spelling, the first, of a listed name,
+        counts."""
         alternatives: list[Alternative] = [((self.layout.last,), _END)] if before else []
         for label, one in enumerate(self.entries.all, 1):
             alternatives.append(((*before, one.in_table()), label))
@@ -209,7 +210,7 @@ def _indices(bits: int) -> Iterator[int]:
 @dataclass(frozen=True, eq=False)
 class Entry:
     """Members with one name, or with one of a set of names. keys: the spellings of the names, with
-    all text between one and the value. in_table: the same, and perhaps those of listed names."""
+    all text up to the value. in_table: the same, perhaps with spellings of listed names."""
 
     keys: Callable[[], Piece]
     values: Values
@@ -217,14 +218,15 @@ class Entry:
 
     @cached
     def length(self) -> int:
-        """That of `keys`."""
+        """The length of `keys`."""
         return length(self.keys())
 
 
 class Entries:
-    """All entries of a shape in a style. `once` are the `n` that come once at most, in the order of
-    the schema; `again` may come again and again; `all` are both, and an entry's number is its index
-    there. unique: no name comes twice, so of each set of other names one member may come."""
+    """All entries of a shape in a style. `once` has the `n` whose members come at most once, in the
+    order of the schema; `again` has those whose members may be repeated; an entry's number is its
+    index in `all`, which has both. unique: no name comes twice, so each set of other names allows
+    one member at most."""
 
     def __init__(self, shape: ObjectShape, style: Style, layout: Layout, unique: bool) -> None:
         self._shape, self._style, self._layout = shape, style, layout
@@ -247,19 +249,19 @@ class Entries:
 
     @cached
     def fewest(self) -> int:
-        """Distinct names that an object has at least, 0 where the required ones are as many."""
+        """The least number of distinct names of an object; 0 where the required ones suffice."""
         fewest = self._shape.fewest
         return 0 if fewest <= len(self._shape.required) else fewest
 
     @cached
     def most(self) -> int:
-        """Names that an object has at most, `_UNBOUNDED` where it can have no more."""
+        """The greatest number of names of an object; `_UNBOUNDED` where no object can have more."""
         most = self._shape.most
         bounded = most is not None and (most < self.n or self.again)
         return most if bounded and most is not None else _UNBOUNDED
 
     def _others(self) -> Iterator[Entry]:
-        """One for each set of names that are not listed."""
+        """An entry for each set of names that are not listed."""
         if self._shape.most == 0:
             return
         for names, child in self._shape.rest:
@@ -270,6 +272,6 @@ class Entries:
                 yield Entry(keys, child.values, keys)
 
     def _keys_but(self, names: ByteDFA) -> ByteDFA:
-        """The spellings of names but those that are listed."""
+        """The spellings of those names that are not listed."""
         others = subtract(names, finite(frozenset(self._bits)))
         return others if others.is_empty else self._style.keys(others, self._layout)

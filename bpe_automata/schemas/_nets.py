@@ -2,19 +2,19 @@
 
 A value is read by a net: nodes, joined by edges that read a text or another value (see
 `automata.rounds`). A `Container` makes the nodes that read the arrays, or the objects, of one
-shape. Of arrays with one or two integers it is
+shape. The net of arrays with one or two integers is
 
     node --[--> item 0 --integer--> behind 1 --,--> item 1 --integer--> behind 2 --]--> END
                                        |                                              ^
                                        +-----------------------]----------------------+
 
-The nodes inside stand before an item, or behind one. Each has a `State`, which is what matters of
-the items so far: here, how many there were. Nodes are made when a text leads there, so there may
-be as many states as one likes.
+The nodes inside are before an item, or behind one. Each has a `State`, which is what matters of
+the items so far: here, how many there were. Nodes are made only when a text leads to them, so the
+number of states is not limited.
 
 No text may be begun that has no end (but for a limit of depth, see `Linker`). So each node must
-know its *length*, that of the shortest text from there to the end; all lengths here are those of
-shortest texts, FAR where there is no text.
+know its *length*, that of the shortest text from there to the end, or FAR if there is no text; all
+lengths here are those of shortest texts.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ NOWHERE = node(tuple, False, LONGER, ITEM)
 
 
 class Choice(Node):
-    """A node that reads one entry of a table: the table has all entries of a container, so that all
-    of its nodes share it, and each node allows some of them.
+    """A node that reads one entry of a table. The table has all entries of a container, so all
+    nodes of the container share it; each node allows some of the entries.
 
-    choose() is called when the node is first entered. It returns the lengths from behind the keys
-    of the entries that are allowed, by their labels in the table; and a function of a stack and one
-    of these labels that returns what comes behind the key."""
+    choose() is called when the node is first entered. It returns the labels in the table of the
+    allowed entries, each with the length from behind its key; and a function from a stack and one
+    of these labels to what comes behind the key."""
 
     reads = True
 
@@ -69,27 +69,27 @@ class Choice(Node):
     def part(self) -> Part:
         """See `Node.part`."""
         lengths, follow = self._choose()
-        known = frozenset(lengths)
+        allowed = frozenset(lengths)
         return self.part_of(
             self._table,
             lengths,
-            lambda stack, label: follow(stack, label) if label in known else [],
+            lambda stack, label: follow(stack, label) if label in allowed else [],
         )
 
 
 class Linking(Protocol):
-    """What containers ask the linker for, see `_linking.Linker`."""
+    """What containers need of the linker, see `_linking.Linker`."""
 
     style: Style
     order: Order
     unique: bool
 
     def length(self, values: Values) -> int:
-        """That of the values of a set."""
+        """The length of the shortest text of the values of a set."""
 
     def rule(self, values: Values, context: Context, depth: int | None) -> Repeat:
-        """What reads the values of a set in a context of the style. depth: how many objects and
-        arrays may begin there, one in another; None for no limit."""
+        """The rule that reads the values of a set in a context of the style. depth: to how many
+        levels objects and arrays may be nested in it; None for no limit."""
 
     def scalars(self, values: Values, context: Context) -> list[tuple[Piece, ...]]:
         """The texts of the values that are neither arrays nor objects."""
@@ -99,10 +99,10 @@ class Container(ABC, Generic[Shape]):
     """What reads the arrays of one shape (`_items`), or the objects of one (`_members`)."""
 
     begin: State = (0,)
-    """That before the first member or item."""
+    """The state before the first member or item."""
 
     def __init__(self, shape: Shape, layout: Layout, linker: Linking, depth: int | None) -> None:
-        """depth: of the values inside, see `Linking.rule`."""
+        """depth: that of the values inside, see `Linking.rule`."""
         self.layout, self._depth = layout, depth
         self._shape: Shape = shape
         self._fewest, self._most, self._linker = shape.fewest, shape.most, linker
@@ -115,14 +115,15 @@ class Container(ABC, Generic[Shape]):
 
     @abstractmethod
     def may_begin(self) -> bool:
-        """May there be a member or an item, where {} or [] is one of the texts, too?"""
+        """May there be a member or an item? Asked only where {} or [] is one of the texts."""
 
     @abstractmethod
     def length_behind(self, state: State) -> int:
-        """From behind a member or an item to the end; at `begin` with a comma that is not there."""
+        """The length from behind a member or an item to the end; at `begin` it counts a comma that
+        is not there."""
 
     def length(self) -> int:
-        """Of all that is read here."""
+        """The length of the shortest array or object of the shape."""
         if self._most is not None and self._fewest > self._most:
             return FAR
         if self.may_end(self.begin):
@@ -131,9 +132,9 @@ class Container(ABC, Generic[Shape]):
         return FAR if found >= FAR else found - self._between + length(self.layout.first)
 
     def edges(self, is_deepest: bool) -> Iterator[Edge]:
-        """One reads {} or [], and one the first bracket of all others, which leads to NOWHERE if
-        nothing may be nested here. Where {} or [] is one of the texts, the length behind that
-        bracket makes no difference, and is not found: LONGER stands for it."""
+        """One edge reads {} or [], another the first bracket of all other texts; the latter leads
+        to NOWHERE if nothing may be nested here. Where {} or [] is one of the texts, the length
+        behind that bracket makes no difference and is not computed: LONGER stands for it."""
         if self.may_end(self.begin):
             yield self.layout.empty, END
             far = LONGER if self.may_begin() else FAR
@@ -145,14 +146,14 @@ class Container(ABC, Generic[Shape]):
 
     @abstractmethod
     def first(self, far: int) -> Node:
-        """The node behind the first bracket. far: length from there to the end."""
+        """The node behind the first bracket. far: its length."""
 
     def _rule(self, values: Values) -> Repeat:
-        """What reads a value inside."""
+        """The rule that reads a value inside."""
         return self._linker.rule(values, self.layout.inside, self._depth)
 
     def _length_with_comma(self, values: Values) -> int:
-        """That of a value inside, and of the comma before it."""
+        """The length of a value inside, and of the comma before it."""
         return min(self._between + self._linker.length(values), FAR)
 
 
@@ -172,7 +173,7 @@ class Arrays(Container[ArrayShape]):
         return self.item(self.begin, far)
 
     def item(self, state: State, far: int | None = None) -> Node:
-        """The node before an item. far: its length, if that is known."""
+        """The node before an item. far: its length, computed here if it is not given."""
         edges = partial(self._edges_of_item, state)
         if far is None:
             far = min((length(item) + behind.far for item, behind in edges()), default=FAR)
@@ -191,7 +192,7 @@ class Arrays(Container[ArrayShape]):
         return self._nodes[state]
 
     def _edges_behind(self, state: State) -> Iterator[Edge]:
-        """One reads the last bracket, and one the comma before another item."""
+        """One edge reads the last bracket, another the comma before one more item."""
         if self.layout.last != b"" and self.may_end(state):
             yield self.layout.last, END
         item = self.item(state)

@@ -3,14 +3,14 @@
     { x in T : value(x) in the set },   T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?
 
 A set has all decimal spellings of a number (1, 1.0, 1.00) or none. Values are exact, as JSON Schema
-defines them, but most parsers read doubles: 9.99999999999999999 is below 10, the double that is
+defines them, but most parsers read doubles: 9.99999999999999999 is below 10, but the double that is
 read is not. Decimals of at most 15 digits are different doubles in the same order. So a number with
 a fraction is written with at most 15 digits, unless all numbers may come, or only some that the
 schema lists; an integer has any number of digits, and a set of integers is written without
 fractions and without `-0`.
 
-Exponents are written where all numbers may come, as it is no regular property that `1e5` is an
-integer and `15e-1` is not. What is written is an integer or reads as a finite double: an exponent
+Exponents are written only where all numbers may come, since it is not a regular property that `1e5`
+is an integer and `15e-1` is not. All that is written is an integer or a finite double: an exponent
 follows one digit and a fraction, as in `json.dumps`, and is at most 307 (1e308 is finite, 9e308 is
 not); a fraction follows at most 16 digits.
 """
@@ -39,8 +39,8 @@ _FINITE = r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,15})\.[0-9]+)"
 _EVERY_SPELLING = compile_regex(rf"{_FINITE}|-?[0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})")
 _INTEGERS = compile_regex(r"0|-?[1-9][0-9]*")
 _SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
-_DIGITS = 15  # decimals with so many are different doubles
-_ROUNDED_APART = compile_regex(
+_DIGITS = 15  # decimals with at most so many are different doubles
+_DISTINCT_DOUBLES = compile_regex(
     rf"-?(0|[1-9][0-9]*|0\.0{{0,5}}[0-9]{{1,{_DIGITS}}}|"
     + "|".join(rf"[1-9][0-9]{{{k - 1}}}\.[0-9]{{1,{_DIGITS - k}}}" for k in range(1, _DIGITS))
     + ")"
@@ -52,13 +52,13 @@ _SYMBOLS = "-.0123456789"
 
 
 def spellings(numbers: ByteDFA) -> ByteDFA:
-    """The spellings of a set of numbers that are written."""
+    """The spellings in which a set of numbers is written."""
     if difference(ALL_NUMBERS, numbers).is_empty:
         return _EVERY_SPELLING
     if difference(numbers, multiples_of(1)).is_empty:
         return intersection(numbers, _INTEGERS)
     is_listed = _is_finite(shortest(numbers))
-    return intersection(numbers, compile_regex(_FINITE) if is_listed else _ROUNDED_APART)
+    return intersection(numbers, compile_regex(_FINITE) if is_listed else _DISTINCT_DOUBLES)
 
 
 def shortest(numbers: ByteDFA) -> ByteDFA:
@@ -67,7 +67,7 @@ def shortest(numbers: ByteDFA) -> ByteDFA:
 
 
 def _is_finite(dfa: ByteDFA) -> bool:
-    """Does each path come to an end?"""
+    """Is the language of a trimmed automaton finite?"""
     here = np.array([dfa.start])
     for _ in range(dfa.n_states):
         here = np.unique(dfa.trans[here])
@@ -76,8 +76,8 @@ def _is_finite(dfa: ByteDFA) -> bool:
 
 
 def exactly(value: Number) -> Decimal:
-    """The decimal value of a number: of the double that most read, if it has a fraction or an
-    exponent. Raises ArgumentError if there is none."""
+    """The decimal value of a number; if it has a fraction or an exponent, that of the double which
+    most parsers read. Raises ArgumentError for what is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ArgumentError(f"{value!r} is no number: give an int, float or Decimal")
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -89,14 +89,14 @@ def exactly(value: Number) -> Decimal:
     return Decimal(double) if abs(double) >= _EXACT else Decimal(repr(double))
 
 
-# Automata of decimals, by a function that says what each symbol leads to. Sets are cached by value:
-# equal keywords give one object, from which the spellings are found.
+# Automata of decimals, each defined by a function from a state and a symbol to the next state. They
+# are cached by value: equal keywords give one object, whose spellings are computed once.
 
 
 def _crawl(
     begin: Hashable, follow: Callable[[Any, str], Hashable], accepts: Callable[[Any], bool]
 ) -> ByteDFA:
-    """The automaton of the states that `follow` leads to, None being the dead one."""
+    """The automaton of the states that `follow` leads to, where None is the dead state."""
     number, rows = {begin: 1}, [[0] * (1 + len(_SYMBOLS))]
     waiting: list[Hashable] = [begin]
     for state in waiting:
@@ -123,9 +123,9 @@ def _digits(value: Decimal) -> tuple[str, str]:
 
 @lru_cache(maxsize=512)
 def _compared_with(bound: Decimal, less: bool, equal: bool, greater: bool) -> ByteDFA:
-    """A state is None after nothing, "-" after the sign; or: the sign, the number of digits before
-    the dot and behind it (None: no dot), both as far as they matter, and the order of the digits so
-    far and those of the bound, -1, 0 or 1."""
+    """A state is "" after nothing, "-" after the sign; else a tuple: the sign, the number of digits
+    before the dot and behind it (None: no dot), both as far as they matter, the order of the digits
+    so far and those of the bound (-1, 0 or 1), and the first digit, as far as it matters."""
     wanted = {-1: less, 0: equal, 1: greater}
     whole, fraction = _digits(bound)
     own_sign = -1 if bound < 0 else 1
@@ -185,7 +185,7 @@ less_than = partial(_compared, less=True, equal=False, greater=False)
 
 
 def of_values(values: Iterable[Number]) -> ByteDFA:
-    """{ x : x = v for a v of the values }."""
+    """{ x : x equals one of the values }."""
     texts: dict[bool, set[str]] = {False: set(), True: set()}  # by whether they have a fraction
     for value in values:
         exact = exactly(value)
@@ -211,13 +211,14 @@ def multiples_of(divisor: Number) -> ByteDFA:
 
 @lru_cache(maxsize=128)
 def _multiples_of(divisor: Decimal) -> ByteDFA:
-    """Of m * 10**zeros / 10**places, where one of both is 0. A state is a kind ("" after nothing,
-    "-" after the sign, "0" after a first zero, else "1"), the number of digits behind the dot
-    (None: no dot), the remainder of the digits so far by m, the zeros behind a multiple of m."""
+    """The multiples of m * 10**zeros / 10**decimals, where `zeros` or `decimals` is 0. A state has
+    a kind ("" after nothing, "-" after the sign, "0" after a first zero, else "1"), the number of
+    digits behind the dot (None: no dot), the remainder of the digits so far by m, and the number
+    of final zeros behind a multiple of m."""
     whole, fraction = _digits(divisor)
-    digits, places = whole + fraction, len(fraction)
+    digits, decimals = whole + fraction, len(fraction)
     significant, zeros = digits.strip("0"), len(digits) - len(digits.rstrip("0"))
-    if len(significant) > 9 or int(significant) * (places + 2) > _MOST_REMAINDERS:
+    if len(significant) > 9 or int(significant) * (decimals + 2) > _MOST_REMAINDERS:
         why = f"to divide by {divisor:.12g} takes one per remainder"
         raise BudgetExceededError("states", _MOST_REMAINDERS, why)
     m = int(significant)
@@ -228,7 +229,7 @@ def _multiples_of(divisor: Decimal) -> ByteDFA:
             return ("-", None, 0, 0) if kind == "" else None
         if symbol == ".":
             return ("1", 0, remainder, seen) if kind in ("0", "1") and behind is None else None
-        if behind is not None and behind >= places:  # only zeros
+        if behind is not None and behind >= decimals:  # only zeros may follow
             return ("1", max(behind, 1), remainder, seen) if symbol == "0" else None
         if kind in ("", "-"):
             seen = zeros if symbol == "0" else 0
@@ -243,7 +244,7 @@ def _multiples_of(divisor: Decimal) -> ByteDFA:
         kind, behind, remainder, seen = state
         if kind in ("", "-") or behind == 0:
             return False
-        left = places - min(behind or 0, places)
-        return bool(remainder * 10**left % m == 0 and seen == zeros)
+        missing = decimals - min(behind or 0, decimals)
+        return bool(remainder * 10**missing % m == 0 and seen == zeros)
 
     return _crawl(("", None, 0, 0), follow, accepts)

@@ -4,7 +4,7 @@
 
     v is valid  iff  it has the type, fits the keywords of its type, `enum` and `const`, and fits
                      $ref, allOf, anyOf, oneOf, not, if, contains, dependentRequired,
-                     dependentSchemas; and what none of these looks at fits unevaluated...
+                     dependentSchemas; and what none of these evaluates fits unevaluated...
 
 The schemas of properties and items are read when they are first needed, so a schema may refer to
 itself there. A schema that refers to itself without such a step says nothing and is refused.
@@ -60,14 +60,14 @@ from bpe_automata.schemas._values import (
 class Reader:
     """Reads each schema of a document once.
 
-    closed: an object schema that does not mention additional properties forbids them. loosen:
-    keywords that are left out; left_out: where each of them was met first.
+    closed: whether an object schema that does not mention additional properties forbids them.
+    loosen: the keywords to leave out; left_out: the pointer to the first use of each of them.
 
-    Schemas whose values are taken away from others have readers of their own: closing those would
-    allow more values, not fewer, and loosening them fewer, not more. `taken` is that of `not` and
-    of the other branches of `oneOf`: of what would be loosened, it reads the part that needs no
-    such keyword. `open` is that of conditions (`if`, `contains`), which decide both ways, so it
-    reads all of them as they are.
+    Schemas whose values are subtracted from others have readers of their own, since closing those
+    would allow more values in the end, and loosening them fewer. `taken` reads the schemas of `not`
+    and of the other branches of `oneOf`; where a keyword would be left out, it allows only values
+    that satisfy the keyword in any case. `open` reads conditions (`if`, `contains`), whose
+    complements are used too, so it reads them as they are.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Reader:
         loosen: tuple[str, ...] = (),
         whole: Reader | None = None,
     ) -> None:
-        """whole: the reader of which this one is `taken`."""
+        """whole: the reader whose `taken` this one is."""
         self.document, self.closed, self._loosen = document, closed, loosen
         self._is_taken = whole is not None
         self.left_out: dict[str, str] = {} if whole is None else whole.left_out
@@ -113,7 +113,7 @@ class Reader:
         return self._children[pointer]
 
     def array(self, part: Part) -> ArrayShape:
-        """The arrays that all keywords of arrays but `contains` allow, without what is left out."""
+        """The arrays that the keywords of arrays allow, but for `contains` and those left out."""
         shape, keyword = read_array(part, self.child), "uniqueItems"
         if not shape.unique or keyword not in self._loosen:
             return shape
@@ -143,8 +143,8 @@ class Reader:
                 self._reading.pop()
 
     def _in_place(self, pointer: str) -> InvalidSchemaError | Unfinished:
-        """The error for a schema that is needed while it is being read: it refers to itself, as it
-        is, or through a property or an item, which can wait."""
+        """The error for a schema that is needed while it is being read: Unfinished if it refers to
+        itself through a property or an item, which can wait, else InvalidSchemaError."""
         at = len(self._reading) - 1 - self._reading[::-1].index(pointer)
         if None in self._reading[at:]:
             return Unfinished(pointer)
@@ -260,7 +260,8 @@ def _dependent(keyword: str, reader: Reader, part: Part, found: Values) -> Value
         else:
             others = [needed] if isinstance(needed, str) else needed
             then = replace(ALL, objects=having(others, where).objects)
-        # Both overlap, and shapes within others are dropped: apart, n conditions make 2 ** n.
+        # The two sets overlap, so that shapes within others can be dropped; disjoint sets would
+        # make 2 ** n shapes of n conditions.
         without = difference(found, having([name], where))
         found = union(without, intersection(found, then))
         found = replace(found, objects=uncontained(found.objects))

@@ -1,11 +1,11 @@
-"""What is done with a set of values on its way to an automaton: it is refused if no automaton can
-describe its texts exactly; it is taken apart, into single values or by the other sets that its
-values are in; and of its shapes those that others contain are left out.
+"""Prepares a set of values for its automaton: the set is refused if no automaton can describe its
+texts exactly; it is split into single values, or by other sets that its values are in; and shapes
+that others contain are dropped.
 
-An automaton cannot tell whether a name comes twice. In a text that repeats a name which is not
-listed, all values of that name must be allowed, so the one that a parser keeps is allowed too, and
-the text is accepted rightly. But such names cannot be counted, see `_check_count`; and items out of
-many values cannot be compared with one another.
+An automaton cannot tell whether a name that the schema does not list comes twice. In a text that
+repeats such a name, all its values must be allowed, so the one that a parser keeps is allowed too,
+and accepting the text is right. But such names cannot be counted, see `_check_count`; and items out
+of many values cannot be compared with one another.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_regular(values: Values) -> None:
             with as_too_large(array.pointer):
                 counts = [one.wanted.values for one in array.counted]
                 for item in (*array.prefix, array.rest):  # by those that are counted
-                    waiting += [part for part, _ in apart(item.values, counts)]
+                    waiting += [part for part, _ in split_by(item.values, counts)]
         for found in here.objects:
             _check_shape(found)
             with as_too_large(found.pointer):
@@ -84,17 +84,17 @@ def _check_count(shape: ObjectShape) -> None:
         child_is_empty(child) for _, child in shape.rest
     ):
         return
-    why = "members beyond the named ones would have to be told apart to be counted"
+    why = "members beyond the named ones would have to be distinguished to be counted"
     where = below(shape.pointer, shape.counting)
     raise UnsupportedSchemaError(shape.counting, where, why)
 
 
-# Sets taken apart.
+# Sets split into parts.
 
 
 def single_values(shape: ArrayShape) -> list[Values] | None:
-    """A set for each value that an item may have, with the texts that the item has of it, where
-    these are at most MAX_VALUES, or a list of strings: so items can be told apart."""
+    """A set for each value that an item may have, if there are at most MAX_VALUES of them, or if
+    they are a list of strings; else None, since items out of more cannot be compared."""
     values = shape.rest.values
     shapes: tuple[ArrayShape | ObjectShape, ...] = (*values.arrays, *values.objects)
     if shape.prefix or shape.counted or not all(map(shape_is_empty, shapes)):
@@ -111,7 +111,7 @@ def single_values(shape: ArrayShape) -> list[Values] | None:
 
 
 def _texts(texts: ByteDFA) -> list[str] | None:
-    """All of them, None where they are too many, or not known."""
+    """All texts of a set; None where there are too many, or where the set is not written out."""
     if isinstance(texts, Finite):
         return sorted(texts.elements)
     if isinstance(texts, Bounded | Limited):
@@ -124,15 +124,15 @@ def _texts(texts: ByteDFA) -> list[str] | None:
         return None
 
 
-def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
-    """A set, apart by which of some sets its values are in. Raises BudgetExceededError."""
+def split_by(values: Values, sets: Iterable[Values]) -> list[Kind]:
+    """A set, split by which of some sets its values are in. Raises BudgetExceededError."""
     found: list[Kind] = [(values, ())]
     for one in sets:
         found = [
             (part, (*flags, inside))
-            for known, flags in found
+            for some, flags in found
             for inside in (True, False)
-            for part in [(intersection if inside else difference)(known, one)]
+            for part in [(intersection if inside else difference)(some, one)]
             if not is_empty(part)
         ]
         if len(found) > _MAX_KINDS:
@@ -145,7 +145,7 @@ def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
 # shape, the texts of a shape must be contained too: so the names must be in the same order.
 
 _COMPARED = 32  # shapes that one is compared with
-_STEPS = 500  # of all comparisons; the shapes that are left then stay
+_STEPS = 500  # of all comparisons; the shapes that remain then are kept
 
 
 def uncontained(shapes: Shapes[ObjectShape]) -> Shapes[ObjectShape]:
@@ -162,7 +162,7 @@ def uncontained(shapes: Shapes[ObjectShape]) -> Shapes[ObjectShape]:
 
 
 def _is_within(one: ObjectShape, two: ObjectShape) -> bool:
-    """Is a shape seen to be a subset of another, and so are its texts?"""
+    """Is it proved that a shape is a subset of another, and that its texts are, too?"""
     check()
     if not two.required <= one.required:
         return False

@@ -1,8 +1,8 @@
 """Computes Boolean operations on sets of strings or of numbers, with results kept in caches, and
 the strings of a set that have a bounded length.
 
-Strings are not escaped. Of some sets of them only two bounds are known, lower <= S <= upper. A
-union or an intersection applies to each bound by itself, and
+Strings are not escaped. Some sets S of strings are given only by two bounds, lower <= S <= upper.
+A union or an intersection applies to each bound by itself, and
 
     lower(A - B) = lower(A) - upper(B)        upper(A - B) = upper(A) - lower(B)
 """
@@ -34,12 +34,12 @@ _DEFAULT = Budget()
 
 
 class _Lazy(ByteDFA):
-    """An automaton that is made when it is first looked at, by `find()`; never empty."""
+    """An automaton that `find()` makes when it is first needed. Its language is not empty."""
 
     _find: Callable[[], ByteDFA]
 
-    def __init__(self, find: Callable[[], ByteDFA], **known: Any) -> None:
-        self.__dict__.update(known, _find=find)  # the class is frozen
+    def __init__(self, find: Callable[[], ByteDFA], **fields: Any) -> None:
+        self.__dict__.update(fields, _find=find)  # the class is frozen
 
     @cached
     def _written(self) -> ByteDFA:
@@ -67,15 +67,15 @@ class _Lazy(ByteDFA):
 
 
 class Finite(_Lazy):
-    """The set of some strings, at least one. Most sets come from `enum` and `const`, and Python
-    compares sets of strings much faster than automata, which few of them need."""
+    """A set of one or more listed strings. Most come from `enum` and `const`, and Python compares
+    sets of strings much faster than automata, which are made only where they are needed."""
 
     elements: frozenset[str]
 
 
 class Bounded(_Lazy):
-    """A set of strings of which two bounds are known, the upper one when it is first looked at. As
-    an automaton it is the lower one; it is empty only if the upper one is."""
+    """A set of strings that is given by two bounds; the upper one is computed when it is first
+    needed. As an automaton it is the lower one, but it is empty only if the upper one is."""
 
     lower: ByteDFA
     _find_upper: Callable[[], ByteDFA]
@@ -85,7 +85,7 @@ class Bounded(_Lazy):
 
     @cached
     def upper(self) -> ByteDFA:
-        """The strings that are not known to be outside of the set."""
+        """The strings that may be in the set."""
         return self._find_upper()
 
     def accepts(self, data: bytes) -> bool:
@@ -93,14 +93,14 @@ class Bounded(_Lazy):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the set is known to have no string."""
+        """Whether the set certainly has no string."""
         return self.lower.is_empty and self.upper.is_empty
 
 
 class Limited(_Lazy):
-    """The strings of a set that have at most `most` characters, many: where an automaton of all of
-    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
-    then. Only where the set has a string of so few bytes."""
+    """The strings of `base` that have at most `most` characters, where `most` is large. Their
+    automaton is made only if it is needed after all, which may raise BudgetExceededError. Requires
+    that `base` has a string of at most `most` bytes."""
 
     base: ByteDFA
     most: int
@@ -111,7 +111,7 @@ class Limited(_Lazy):
 
 @lru_cache(maxsize=_CACHED)
 def of_length(strings: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
-    """Those of a set that have so many characters, None for no upper bound."""
+    """The strings of a set with `fewest` to `most` characters, None for no upper bound."""
     if isinstance(strings, Bounded):
         low, high = (of_length(bound, fewest, most) for bound in (strings.lower, strings.upper))
         return bounded(low, high)
@@ -123,7 +123,7 @@ def of_length(strings: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
 
 
 def lower_bound(strings: ByteDFA) -> ByteDFA:
-    """The strings that are known to be in the set."""
+    """The strings that are certainly in the set."""
     return strings.lower if isinstance(strings, Bounded) else strings
 
 
@@ -140,12 +140,12 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
 
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
-    """The set of some strings, none with an unpaired surrogate: see `_documents.check_keywords`."""
+    """The set of some strings, none with an unpaired surrogate: see `_sources.as_json`."""
     return Finite(partial(from_strings, strings), elements=strings) if strings else NO_TEXT
 
 
 def contains(strings: ByteDFA, string: str) -> bool:
-    """Whether a string is known to be in the set."""
+    """Whether a string is certainly in the set."""
     if isinstance(strings, Finite):
         return string in strings.elements
     return strings is ALL_STRINGS or strings.accepts(string.encode())
@@ -226,8 +226,8 @@ def canonical(dfa: ByteDFA, every: ByteDFA = ALL_STRINGS) -> ByteDFA:
 
 
 def _same(one: ByteDFA, other: ByteDFA) -> bool:
-    """Whether two sets are seen to be equal: minimal automata have canonical numbers, so arrays
-    decide. False also where a `Limited` set would have to be written out to tell."""
+    """Whether two sets are equal, which the arrays decide, since minimal automata are numbered
+    canonically. Also False where a `Limited` set would have to be written out to decide."""
     if isinstance(one, Finite) and isinstance(other, Finite):
         return one.elements == other.elements
     if isinstance(one, Limited) and isinstance(other, Limited):
@@ -249,7 +249,7 @@ def _found(
 
 
 def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
-    """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
+    """Whether a name is in a set. Raises UnsupportedSchemaError if that is not decided."""
     found = contains(names, name)
     if isinstance(names, Bounded) and found != contains(names.upper, name):
         why = f"it is not decided whether the name {name!r} is of the format"
@@ -257,8 +257,9 @@ def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
     return found
 
 
-# Lengths are bounded layer by layer, in time linear in the result; a product with `(?s:.{0,65535})`
-# and its minimisation would take seconds. A character is a code point, as in JSON Schema.
+# Lengths are bounded layer by layer, in time linear in the result; a product with
+# `(?s:.{0,65535})`, and minimising it, would take seconds. A character is a code point, as in JSON
+# Schema.
 
 
 def within_length(

@@ -53,8 +53,8 @@ def schema_of(source: Any) -> Any:
 
 
 def is_source(source: object) -> bool:
-    """Is it something that has a schema, as far as that is seen from outside? (Text may also be a
-    regex.)"""
+    """Is `source`, by its type, certainly something that has a schema? (Text is not: it may also be
+    a regex.)"""
     has_schema = any(hasattr(source, name) for name in ("model_json_schema", "json_schema"))
     is_type = isinstance(source, type) or get_origin(source) is not None
     return has_schema or is_type or isinstance(source, Mapping | bool) or _is_function(source)
@@ -77,15 +77,16 @@ def _parsed(text: str | bytes | bytearray) -> Any:
 
 
 def _of_type(annotation: Any, of: Any = None) -> Any:
-    """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ... of: what
-    it stands for, in messages."""
+    """The schema of any type that pydantic supports: a dataclass, a TypedDict, list[int], ... of:
+    what messages name instead of the annotation."""
     adapter = require("pydantic", "pip install pydantic").TypeAdapter
     return _from_pydantic(of or annotation, lambda: adapter(annotation).json_schema)
 
 
 def _from_pydantic(source: Any, find: Callable[[], Callable[..., Any]]) -> OfModel:
-    """The schema that a method of pydantic returns, which `find` gives. Its errors (no schema for a
-    type, an incomplete model, an unknown name) have only Python's own classes in common."""
+    """The schema that a method of pydantic returns; find() returns that method. Pydantic's errors
+    (no schema for a type, an incomplete model, an unknown name) have only Python's own classes in
+    common."""
     require("pydantic", "pip install pydantic")
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -101,8 +102,8 @@ def _from_pydantic(source: Any, find: Callable[[], Callable[..., Any]]) -> OfMod
     try:
         method = find()
         taken = inspect.signature(method).parameters.values()  # a model's own may take nothing
-        known = any(p.name == "schema_generator" or p.kind is p.VAR_KEYWORD for p in taken)
-        return OfModel(method(schema_generator=Generator) if known else method())
+        takes_it = any(p.name == "schema_generator" or p.kind is p.VAR_KEYWORD for p in taken)
+        return OfModel(method(schema_generator=Generator) if takes_it else method())
     except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
         first = str(error).partition("\n")[0]
         raise ArgumentError(f"{short(source)} has no schema: {first}; {_KNOWN}") from error
@@ -118,11 +119,11 @@ def _of_function(function: Callable[..., Any]) -> Any:
     named = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            why = "its place in an object of arguments is not known"
+            why = "an object holds arguments by name, and these have none"
             raise ArgumentError(f"*{parameter.name} of {short(function)} has no schema: {why}")
         if parameter.kind is not parameter.VAR_KEYWORD:
             parameter = parameter.replace(kind=parameter.KEYWORD_ONLY)
-        if parameter.default is not parameter.empty:  # of any type: it may have no JSON
+        if parameter.default is not parameter.empty:  # of any type, perhaps without JSON
             parameter = parameter.replace(default=None)
         named.append(parameter)
 

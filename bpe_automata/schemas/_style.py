@@ -22,9 +22,10 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS
 
 _MAX_ENTRIES = 512
-_LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
+_LARGEST = 20_000  # entries of the table of an automaton that is shared; larger ones seldom recur
 Shared = OrderedDict[Hashable, tuple[ByteDFA, ByteDFA]]
-"""(purpose, id of an automaton) to that automaton and the result, for styles that write alike."""
+"""Maps (purpose, id of an automaton) to that automaton and the result, for styles that write
+alike."""
 Context: TypeAlias = Any  # hashable, of its own type for each style
 Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 
@@ -33,8 +34,8 @@ Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 class Layout:
     """The text before, between and after the properties of an object or the items of an array.
 
-    empty: the whole text of an empty one. inside: the context of each value in it. unique: may no
-    name come twice, whatever else is asked for?
+    empty: the whole text of an empty one. inside: the context of each value in it. unique: whether
+    no name may come twice, whatever else is asked for.
     """
 
     first: Piece
@@ -49,8 +50,8 @@ class Style(ABC):
     """A way of writing. A method that returns an automaton should return the same object for the
     same argument, since results built from it are found by identity.
 
-    quotes: are all strings in double quotes, with nothing around them? root: the context of the
-    whole text.
+    quotes: whether all strings are in double quotes, with nothing around them. root: the context of
+    the whole text.
     """
 
     quotes: bool
@@ -81,7 +82,7 @@ class Style(ABC):
 
     @abstractmethod
     def numbers(self, numbers: ByteDFA) -> ByteDFA:
-        """The spellings of some numbers that are written."""
+        """The spellings in which the style writes some numbers."""
 
     @abstractmethod
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
@@ -101,9 +102,9 @@ class Style(ABC):
         """The spellings of a set of names, like those of `key`."""
 
     def _once(self, purpose: Hashable, of: ByteDFA, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """find(), computed once for a purpose and an automaton, which is kept, so that its id stays
-        unique. Small ones, and those of all strings, are shared with other styles, and the least
-        recently used let go."""
+        """find(), computed once for a purpose and an automaton, which is kept alive, so that its id
+        stays unique. Results that are small, or of all strings, are shared with other styles; the
+        least recently used of these are evicted."""
         key = purpose, id(of)
         if key not in self._memo:
             both = self._shared.pop(key) if key in self._shared else (of, find())

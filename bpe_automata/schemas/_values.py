@@ -34,7 +34,7 @@ class Child:
 
     @classmethod
     def of(cls, values: Values) -> Child:
-        """A child whose values are known already."""
+        """A child whose values are already computed."""
         child = cls(lambda: values)
         child.__dict__["values"] = values
         return child
@@ -52,8 +52,8 @@ class Child:
 
 @dataclass(frozen=True, eq=False)
 class Property:
-    """The values of a property with a given name. If there are none and it is not required, it must
-    be absent."""
+    """The values of a property with a given name. If there are no values and the property is not
+    required, it must be absent."""
 
     child: Child
     required: bool = False
@@ -63,10 +63,10 @@ class Property:
 class ObjectShape:
     """Objects with `fewest` to `most` properties (None: no bound), each with an allowed value.
 
-    named: in the order in which they are written. rest: (names, child) for names that are not in
-    `named`, though the sets may hold those, too; the sets are disjoint from one another and not
-    escaped, and a name in none of them must be absent. For messages: pointer, to the schema, and
-    counting, the keyword that set `fewest`.
+    named: the properties of single names, in the order in which they are written. rest: (names,
+    child) for all other names; the sets of names are disjoint and not escaped, names of `named` in
+    them are ignored, and a name in none of them must be absent. For messages: pointer, to the
+    schema, and counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -83,8 +83,8 @@ class ObjectShape:
 
     @cached
     def constants(self) -> dict[str, frozenset[str | bool | None]]:
-        """Of each required member that has only some strings, true, false or null: these. (A
-        number has many spellings, of which no list is kept.)"""
+        """The values of each required member that allows only listed strings, true, false or null.
+        (Numbers do not count: each has many spellings, of which no list is kept.)"""
         found = dict[str, frozenset[str | bool | None]]()
         for name in self.required:
             with suppress(Unfinished):  # the schema refers back to what is being read
@@ -106,7 +106,7 @@ class ObjectShape:
         return ABSENT
 
     def differs(self, other: ObjectShape) -> bool:
-        """Does a constant tell the objects of both apart, as it does most branches of a union?"""
+        """Does a constant prove both shapes disjoint, as it does in most unions of a schema?"""
         theirs = other.constants
         for name, some in self.constants.items():
             if name in theirs and some.isdisjoint(theirs[name]):
@@ -126,8 +126,8 @@ class Counted:
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
     """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
-    if there is no such child. unique: no two items are equal. counted: how many items are in some
-    sets.
+    if there is no such child. unique: no two items are equal. counted: conditions on how many items
+    are in some sets.
     """
 
     prefix: tuple[Child, ...]
@@ -152,7 +152,7 @@ Shape = TypeVar("Shape", ObjectShape, ArrayShape)
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A set of JSON values. Sets are compared by identity, as memos do: each schema gives one.
+    """A set of JSON values. Sets are compared by identity, as memos need: each schema gives one.
 
     strings: not escaped, as a byte DFA over UTF-8. numbers: see `_numbers`.
     """
@@ -193,17 +193,17 @@ def having(names: Iterable[str], pointer: str = "#") -> Values:
 
 FUEL = 5
 # A child may be a difference, and computing it asks which sets one level further inside are empty.
-# Such nested questions share the fuel; otherwise a recursive schema would never end.
+# Such nested questions share the fuel; otherwise they would never end in a recursive schema.
 _nested: ContextVar[int] = ContextVar("nested", default=0)
 
 
 def is_empty(values: Values, fuel: int = FUEL) -> bool:
-    """Whether the set is known to have no value."""
+    """Whether the set is proved to have no value."""
     if _has_scalars(values):
         return False
-    known = values.memo.get("empty", (False, -1))
-    if known[0] or known[1] >= fuel:
-        return bool(known[0])
+    is_proved, tried = values.memo.get("empty", (False, -1))
+    if is_proved or tried >= fuel:
+        return bool(is_proved)
     found = _is_empty(values, fuel)
     values.memo["empty"] = (found, fuel)
     return found
@@ -222,7 +222,7 @@ def _is_empty(values: Values, fuel: int) -> bool:
 
 
 def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
-    """Whether the shape is known to have no value."""
+    """Whether the shape is proved to have no value."""
     if shape.most is not None and shape.fewest > shape.most:
         return True
     if isinstance(shape, ArrayShape):
@@ -235,7 +235,7 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
 
 
 def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
-    """Whether the child is known to have no value."""
+    """Whether the child is proved to have no value."""
     if child.known is not None and _has_scalars(child.known):
         return False
     nested = _nested.get()
@@ -258,7 +258,7 @@ def _needed_items(shape: ArrayShape) -> list[Child]:
 
 
 def _never(counted: Counted, most: int | None) -> bool:
-    """Whether no array with at most so many items fits the counts."""
+    """Whether no array with at most `most` items fits a count."""
     bounds = [bound for bound in (counted.most, most) if bound is not None]
     return counted.fewest > min(bounds, default=counted.fewest)
 

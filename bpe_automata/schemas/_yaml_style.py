@@ -5,12 +5,12 @@
 
 Each property and each item begins a line, and every line ends with a line feed. An array or object
 that is the value of a key begins on the next line, indented by two more spaces; one that is an item
-begins on the line of the dash. Empty ones are `{}` and `[]`, scalars are as below, and
-null, true and false are these words. There are no comments, anchors, tags, block scalars or folded
+begins on the line of the dash. Empty ones are `{}` and `[]`; null, true and false are these words;
+other scalars are described below. There are no comments, anchors, tags, block scalars or folded
 lines.
 
 Every text is one document from which `yaml.safe_load` returns the value. Some names of properties
-that the schema does not list are not written, see `keys`.
+that the schema does not list are never written, see `keys`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class YamlStyle(Style):
 
 @lru_cache(maxsize=256)
 def _block(line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Layout:
-    """after_key: of the values inside."""
+    """The layout of an array or object. after_key: whether the values inside follow a key."""
     margin = b" " * (INDENT * line.level)
     first = b"\n" + margin + mark if line.after_key else mark
     empty = b" " + empty if line.after_key else empty
@@ -118,7 +118,7 @@ _BEYOND_ASCII = r"\xA0-\u2027\u202A-\uD7FF\uE000-\uFEFE\uFF00-\uFFFD\U00010000-\
 _LINE = f"[ -~{_BEYOND_ASCII}]"
 
 _NOT_PLAIN = (
-    r" .*|.* ",  # outer spaces are no part of it
+    r" .*|.* ",  # outer spaces are no part of a scalar
     r"[,\[\]{}#&*!|>'\"%@`].*",  # indicators that begin something else
     r"[-?:]( .*)?",  # a list item, a key, a value
     r".*: .*|.*:",  # a key and its value
@@ -212,8 +212,8 @@ def number_spellings() -> ByteDFA:
 
 # The spellings of a set of strings, computed on the table of its automaton.
 #
-# In double quotes, an intersection with the automaton of all quoted strings removes the characters
-# beyond ASCII that are escaped, but were written raw.
+# In double quotes, an intersection with the automaton of all quoted strings removes the unescaped
+# spellings of characters beyond ASCII that must be escaped.
 
 _DEFAULT = Budget()
 
@@ -237,10 +237,10 @@ def in_quotes(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
 #                 = { spelled(t) : t in names and in WRITTEN }   otherwise
 #
 # A key of YAML has at most 1,024 characters of source, so the lengths of names must be limited, and
-# each character that is counted costs about 120 states, half of those of all scalars. WRITTEN has
-# the names of up to 4 characters; those of up to 8 if they are printable ASCII; and of these, those
-# of up to 64 if they either are plain and begin with a letter, `_`, `/` or `$`, or need quotes
-# because of their first character (`@scope/name`, `*.md`) and no escapes.
+# each character that is counted costs about 120 states, half as many as all scalars. WRITTEN has
+# the names of up to 4 characters; those of up to 8 in printable ASCII; and those of up to 64 in
+# printable ASCII that either are plain and begin with a letter, `_`, `/` or `$`, or need quotes
+# because of their first character (`@scope/name`, `*.md`), and no escapes.
 
 _SOURCE = 1024  # characters of a key: YAML 1.1, section 9.1.3 (simple keys)
 _LONGEST_KEY = 32
@@ -258,7 +258,7 @@ def key(name: str) -> bytes:
 def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """The spellings of names, each with a colon; see above. Raises BudgetExceededError.
 
-    If all names of a set are written, so are all names of each subset, as differences require.
+    If all names of a set are written, so are all names of each subset: differences rely on that.
     """
     if not intersection(names, _long()).is_empty:
         names = intersection(names, key_names(), budget)
