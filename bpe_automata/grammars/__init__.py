@@ -5,11 +5,10 @@ Modules:
     terminals   the texts of a terminal
     bounds      what lark may be given, as nothing stops it
     rules       rules without repeats, options and templates
-    reading     what lark makes of a grammar: trees of rules; terminals, with what is ignored before
-                them
+    reading     what lark makes of a grammar: rules, and terminals with what is ignored before them
     gbnf        rules and terminals of llama.cpp's format
     networks    rules as networks of symbols, without left recursion
-    linking     the nodes of the networks, as those of counted repeats are
+    linking     the linked automaton of the networks
 """
 
 import lazy_loader

@@ -1,8 +1,9 @@
-"""Bounds on what lark is given: once it reads, nothing stops it.
+"""Bounds what lark is given, since nothing stops lark once it reads.
 
 We estimate lark's cost beforehand in steps of about a microsecond, with factors that were measured
-with lark 1.3 and rounded up. The lexer and the parser cost by the signs of the text; a terminal by
-the length of its regex, in which those that it names are written out.
+with lark 1.3 and rounded up. The lexer and the parser take steps for each sign of the text; a
+terminal takes steps by the length of its regex, in which the terminals that it names are written
+out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SIGN = re.compile(
     r"|(?P<terminal>_?[A-Z][_A-Z0-9]*)(?P<begins>(?:\s*\.\s*\d+)?\s*:)?"
     r'|(?P<rule>_?[a-z]\w*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<endless>["/])|\S'
 )
-_IMPORTED = 300  # how large a terminal that is imported is taken to be; lark's own are smaller
+_IMPORTED = 300  # the assumed size of an imported terminal; lark's own are smaller
 
 
 def refuse(what: str, limit: int, found: int) -> NoReturn:
@@ -48,8 +49,8 @@ class Bounds:
 
     def text(self, text: str) -> None:
         """Count what reading a text takes. Raises BudgetExceededError; and GrammarError for
-        terminals that contain themselves, and for a string or a regex without end, in which lark
-        would look for one in exponential time."""
+        terminals that contain themselves, and for a string or a regex without an end, which lark
+        would seek in exponential time."""
         self._characters += len(text)
         if self._characters > CHARACTERS:
             refuse("characters", CHARACTERS, self._characters)
@@ -61,11 +62,11 @@ class Bounds:
                 line = text.count("\n", 0, sign.start()) + 1
                 raise GrammarError(f"the string or regex that begins in line {line} has no end")
             if kind == "lines":
-                self._count(len(sign[0]) ** 2 // 100)  # of each part of them lark looks for a `|`
+                self._count(len(sign[0]) ** 2 // 100)  # lark looks for a `|` in each part of them
             depth += (kind == "open") - (kind == "close")
             self._count(15 + depth * depth // 30)
             if kind == "literal":
-                self._count(2 * len(sign[0]))  # of a regex lark asks the least width
+                self._count(2 * len(sign[0]))  # lark computes the least width of a regex
             if kind in ("begins", "ignore"):
                 terminal = terminals.setdefault(sign["terminal"] or sign[0], [])
             elif kind == "rule":
@@ -75,9 +76,9 @@ class Bounds:
         self._terminals(terminals)
 
     def _terminals(self, terminals: dict[str, list[tuple[str, int]]]) -> None:
-        """Count what terminals take. terminals: of each name the signs, with one more than the
-        number of brackets around each. lark writes out the terminals that one names, and reads the
-        regex inside of each bracket."""
+        """Count what terminals take. terminals: for each name its signs, each with one more than
+        the number of brackets around it. lark writes out the terminals that a terminal names, and
+        reads the regex inside each bracket anew."""
         inside = {name: {one for one, _ in signs} for name, signs in terminals.items()}
         try:
             order = [*TopologicalSorter(inside).static_order()]
@@ -97,13 +98,13 @@ class Bounds:
             self._terminal_steps += work
             self._count(work)
         largest = max((sizes[name][0] for name in terminals), default=0)
-        if self._imports and largest > _IMPORTED:  # those that were taken to be small may not be
+        if self._imports and largest > _IMPORTED:  # imported ones may be larger than assumed
             self._count(self._terminal_steps * (largest // _IMPORTED))
             self._terminal_steps *= 1 + largest // _IMPORTED
 
     def source(self, folder: object, path: str) -> tuple[str, str]:
-        """A source of imports for lark: files, which are counted. Raises OSError for what is no
-        file, and lark then looks into its own library, which is small."""
+        """A source of imports for lark: the name and text of a file, which are counted. Raises
+        OSError if there is no such file; lark then looks into its own library, which is small."""
         check()
         self._imports += 1
         if self._imports > IMPORTS:

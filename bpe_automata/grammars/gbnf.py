@@ -2,8 +2,8 @@
 
 Its symbols are literals, classes of characters and rules, so a terminal is one of the first two, or
 a repeat of one. Other repeats and groups become rules of their own. Texts are read character by
-character: nothing is ignored between symbols. Unlike llama.cpp, a rule that is defined twice and a
-count above 2,000 are refused.
+character: nothing is ignored between symbols. Unlike in llama.cpp, a rule that is defined twice and
+a count above 2,000 are refused.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Reader:
         return GrammarError(f"GBNF, line {line}, column {column}: {why}")
 
     def read(self) -> None:
-        """All rules."""
+        """Read all rules."""
         self._skip(_LINES)
         while self._at < len(self._text):
             begin = self._at
@@ -75,14 +75,14 @@ class _Reader:
             if name[0] in self.rules:
                 raise self.wrong(f"the rule {name[0]!r} comes twice", begin)
             self._skip(_LINES)
-            self.rules[name[0]] = []  # before those that are made for it
+            self.rules[name[0]] = []  # before the rules that are made for it
             self.rules[name[0]] = self._alternatives(_SPACE)
             if self._at < len(self._text) and self._text[self._at] not in "\r\n":
                 raise self.wrong(f"{self._text[self._at]!r} is no symbol", self._at)
             self._skip(_LINES)
 
     def _alternatives(self, space: re.Pattern[str]) -> list[_Sequence]:
-        """space: what may come between symbols; lines end a rule, but not inside a group."""
+        """space: what may come between symbols; a line break ends a rule, but not in a group."""
         found = [self._sequence(space)]
         while self._take("|"):
             self._skip(_LINES)

@@ -1,8 +1,8 @@
 """The linked automaton of a grammar: its rules as nets that lead to one another (see
 `automata.rounds`).
 
-All calls of a rule after the same text are one call, which may come back to many places. So there
-are at most as many stacks as positions in the text times rules, however ambiguous the grammar.
+All calls of a rule after the same text are one call, which may return to many nodes. So there are
+at most as many stacks as positions in the text times rules, however ambiguous the grammar is.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def compile_grammar(
     grammar: in the format of lark, with its `%import`, `%ignore`, templates and operators; or in
     that of llama.cpp, format="gbnf", without tokens (`<[1]>`). start: the rule of whole texts,
     "start" by default, in GBNF "root". A text belongs to the language if it can be cut into
-    terminals in some way that the rules allow, with ignored ones, as long as they can be, in any
-    place between: what lark parses with `parser="earley", lexer="dynamic_complete"`. Priorities
-    choose among trees, so they change nothing but `reserved_words`. Brackets may be nested without
-    limit; any recursion and ambiguity is allowed.
+    terminals in some way that the rules allow, with ignored terminals anywhere between them, each
+    as long as it can be. These are the texts that lark parses with `parser="earley",
+    lexer="dynamic_complete"`. Priorities choose among trees, so they change nothing but
+    `reserved_words`. Brackets may be nested without limit; any recursion and ambiguity is allowed.
 
     reserved_words: if true, a regex terminal does not match a text that is a string terminal of the
     same priority. So a name is never a keyword, as in lark's basic lexer (the contextual one allows
     it where the keyword could not come). These lexers cut a text in one way only, `notx` into a
     name and not into `not` and `x`, so they still reject some texts of the language.
 
-    budget: of reading the grammar; six times its states may be written down. What is too large
-    may show only when a text leads there, as BudgetExceededError of that call. Whatever the budget,
-    a grammar has at most 200,000 characters, and reading it takes lark about a second at most.
+    budget: for reading the grammar; texts may then make six times its states. If something is found
+    to be too large only when a text leads there, that call raises BudgetExceededError. Whatever the
+    budget, a grammar has at most 200,000 characters, and lark reads it in about a second at most.
 
     Regexes are those of Python's `re`, without backreferences, and without assertions but a
     lookbehind for one character. Raises ArgumentError, GrammarError for what lark cannot read,
@@ -69,12 +69,12 @@ def compile_grammar(
         else:
             found = read(grammar, start or "start", reserved_words, budget)
         networks = Networks(*found)
-        told_apart = columns(networks.terminals.values())
+        byte_class = columns(networks.terminals.values())
         given: dict[str, Any] = {"format": format, "start": start, "reserved_words": reserved_words}
         again = partial(compile_grammar, **given, budget=budget)
         rule = _Rules(networks).rule(ROOT) if ROOT in networks.least else _NOTHING
         begin = beginning(rule, ROOT in networks.may_be_empty)
-        return LinkedDFA(begin, told_apart, budget, origin=(again, (grammar,)), rule=rule)
+        return LinkedDFA(begin, byte_class, budget, origin=(again, (grammar,)), rule=rule)
 
 
 _NOTHING = Repeat(Node(tuple, False, FAR, 0), 1, 1)
@@ -82,7 +82,7 @@ _NOTHING = Repeat(Node(tuple, False, FAR, 0), 1, 1)
 
 class _Rules:
     """The rules as repeats of one round, and the nodes of their nets, which are made as texts lead
-    to them. All nodes of a rule behind which the same may come are one."""
+    to them. Nodes of a rule are merged if the same may come behind them."""
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
@@ -91,13 +91,13 @@ class _Rules:
         self._alike: dict[tuple[str, int, bool, frozenset[tuple[str, int]]], Node] = {}
 
     def rule(self, name: str) -> Repeat:
-        """What reads the texts of a rule, but for the empty one."""
+        """The repeat that reads the texts of a rule, but for the empty one."""
         if name not in self._rules:
             self._rules[name] = Repeat(self._node(None, name), 1, 1)
         return self._rules[name]
 
     def _node(self, at: int | None, rule: str) -> Node:
-        """That of a node of the networks, None the beginning, in the net of a rule."""
+        """The node of the net of `rule` for a node of the networks; None is the beginning."""
         if (at, rule) not in self._nodes:
             check()
             networks = self._networks

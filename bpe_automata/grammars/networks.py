@@ -1,12 +1,13 @@
 """Rules as networks of symbols, none of which calls itself before it has read anything.
 
-    node     a place in a rule: what may still come. Alternatives that begin or end alike share them
+    node     a position in a rule: what may still come. Alternatives that begin or end alike share
+             nodes
     group    rules that begin with one another (left recursion, direct or not). Each of them begins
              with what any of them begins with outside the group; where one has been read, those
-             that begin with it go on. So left recursion is a loop, and costs no stack
+             that begin with it go on. So left recursion is a loop, and needs no stack
 
-Whatever may be empty may be passed by, and what is called is not empty. So left recursion behind
-symbols that may be empty is seen as what it is.
+A symbol that may be empty may be skipped; where it is called, it reads a text that is not empty. So
+left recursion behind symbols that may be empty is recognised, too.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ K = TypeVar("K", str, int)
 
 
 class Networks:
-    """terminals: the texts of each. least: length of the shortest text of each symbol, but for the
-    empty text, which those in `may_be_empty` have. rank: the number of each rule's group, at most 0
-    and less than that of other groups that it begins with."""
+    """terminals: the texts of each. least: the length of each symbol's shortest text that is not
+    empty; those in `may_be_empty` have the empty text, too. rank: the number of each rule's group,
+    at most 0, and less than that of other groups that the rule begins with."""
 
     def __init__(self, rules: Rules, terminals: dict[str, Texts]) -> None:
         """Raises EmptyLanguageError, BudgetExceededError."""
@@ -92,7 +93,7 @@ class Networks:
         return list(found.values())
 
     def _first(self, root: int) -> Iterator[Edge]:
-        """What may be read first from a node."""
+        """The edges that may be read first from a node."""
         seen, waiting = {root}, [root]
         for node in waiting:
             for symbol, to in self._edges[node]:
@@ -102,8 +103,8 @@ class Networks:
                     waiting.append(to)
 
     def follow(self, node: int | None, rule: str) -> tuple[bool, frozenset[Edge]]:
-        """(may `rule` end at a node, or the beginning, in a network that reads it? what may be read
-        next)."""
+        """(may `rule` end at the node? the edges that may be read next), in the network that reads
+        `rule`. node: None for its beginning."""
         reached, waiting, ends, edges = {node}, [node], False, set[Edge]()
         for at in waiting:
             check()
@@ -118,8 +119,9 @@ class Networks:
         return ends, frozenset(edges)
 
     def ways(self, node: int | None, rule: str) -> Iterator[tuple[str | None, int | None]]:
-        """Where a node leads, or the beginning, in a network that reads `rule`: a symbol, or None
-        if nothing is read, and the node behind it, or None if that is the end of the rule."""
+        """(symbol, node behind it) of each step from a node in the network that reads `rule`. node:
+        None for its beginning. The symbol is None if nothing is read, the node behind it None if
+        that is the end of `rule`."""
         if node is None:
             yield from self._begins[rule]
             return
@@ -135,7 +137,7 @@ class Networks:
             yield None, None
 
     def far(self, node: int | None, rule: str) -> int:
-        """Length of the shortest text from a node, or the beginning, to the end of `rule`."""
+        """The length of the shortest text from a node (None: the beginning) to the rule's end."""
         if node is None:
             return self.least[rule]
         if rule not in self._far:
@@ -150,7 +152,7 @@ class Networks:
 
 
 def _without_empty(rules: Rules, may_be_empty: set[str]) -> Rules:
-    """Rules whose shortest texts are the shortest of these that are not empty."""
+    """Rules whose shortest texts are the shortest texts of the given ones that are not empty."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for name, alternatives in rules.items():
         found[name] = []
@@ -163,8 +165,8 @@ def _without_empty(rules: Rules, may_be_empty: set[str]) -> Rules:
 def _least(
     rules: Mapping[K, Sequence[tuple[Any, ...]]], lengths: Mapping[Any, int]
 ) -> dict[K, int]:
-    """Length of the shortest text under each rule that has one, by those of the symbols that are
-    no rules: the nearest first (Knuth 1977)."""
+    """The length of the shortest text of each rule that has a text, from the lengths of the symbols
+    that are no rules; shorter ones are settled first (Knuth 1977)."""
     alternatives: list[list[Any]] = []  # length so far, rule, how many symbols are missing
     uses: dict[K, list[list[Any]]] = {}
     for name, found in rules.items():
@@ -192,9 +194,9 @@ def _least(
 
 
 def _within_reach(graph: Mapping[str, list[str]]) -> dict[str, int]:
-    """Of each node a bit for each node that it leads to, and for itself: the same for those that
-    lead to one another, and of more bits than where it leads else. What leads out of the graph is
-    left out."""
+    """For each node, a bit for itself and for each node that it reaches. Nodes that reach one
+    another have the same bits; a node has more bits than the other nodes that it reaches. Edges out
+    of the graph are ignored."""
     found = {name: 1 << k for k, name in enumerate(graph)}
     is_new = True
     while is_new:

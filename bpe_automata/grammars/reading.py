@@ -4,10 +4,10 @@ lark reads the grammar and imports from its library; templates, options and repe
 here (`rules`). Its loader takes exponential time for some grammars, so what it is given is bounded
 (`bounds`).
 
-An ignored terminal may stand before any terminal, and at the end of a text. It is as long as it can
-be, as for lark: a comment goes on to the end of its line, and no terminal begins in there. So
-nothing may follow that makes it longer, and those that still could be longer are watched until they
-cannot.
+An ignored terminal may come before any terminal, and at the end of a text. As in lark, it is as
+long as it can be: a comment goes on to the end of its line, and no terminal begins inside it. So
+nothing may follow that makes it longer, and ignored terminals that could still be longer are
+tracked until they cannot.
 """
 
 from __future__ import annotations
@@ -45,19 +45,20 @@ Texts = bytes | ByteDFA
 Open = frozenset[tuple[int, int]]
 """Ignored terminals that could still be longer, by number, each with its state."""
 Gap = tuple[int | None, int, Open]
-"""An ignored terminal that is being read, with its state; or None, with 0 behind one, 1 before."""
+"""(an ignored terminal that is being read, its state, the open ones); between ignored terminals
+(None, 0, the open ones), and before the first (None, 1, none)."""
 _GBNF = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
 ROOT, IGNORED = "<text>", "<ignored>"
-"""Names that no symbol of a grammar has: of all texts, and of what may stand between terminals."""
+"""Names that no symbol of a grammar has: of whole texts, and of what is ignored at their end."""
 
 
 def read(
     text: str, start: str, reserved_words: bool, budget: Budget
 ) -> tuple[Rules, dict[str, Texts]]:
     """(the alternatives of each rule, where ROOT stands for whole texts; the texts of each
-    terminal, none of which is empty, with what is ignored before them, and as IGNORED what is at
-    the end of a text). Raises GrammarError, UnsupportedGrammarError, BudgetExceededError, and
-    MissingDependencyError without lark."""
+    terminal, none of which is empty, with what is ignored before them, where IGNORED stands for
+    what is ignored at the end of a text). Raises GrammarError, UnsupportedGrammarError,
+    BudgetExceededError, and MissingDependencyError without lark."""
     every_terminal, every_rule, ignored_names = _loaded(text)
     every: Rules = {ROOT: [(start,)], **every_rule}
     if start not in every:
@@ -89,8 +90,8 @@ def read(
 
 
 def _loaded(text: str) -> tuple[list[Any], Rules, list[str]]:
-    """The terminals and all rules of the grammar, and the names of what is ignored. Between the
-    steps of lark, each of which is bounded, the clock of the budget is looked at."""
+    """The terminals and all rules of the grammar, and the names of what is ignored. Each step of
+    lark is bounded, and the clock of the budget is checked between them."""
     require("lark", "pip install 'bpe-automata[grammars]'")
     from lark import load_grammar as lark
     from lark.exceptions import VisitError
@@ -142,7 +143,7 @@ def _loaded(text: str) -> tuple[list[Any], Rules, list[str]]:
 
 
 def _texts(terminal: Any, budget: Budget) -> Texts:
-    """Those of a `lark.lexer.TerminalDef`."""
+    """The texts of a `lark.lexer.TerminalDef`."""
     pattern = terminal.pattern
     try:
         if pattern.type == "str" and not pattern.flags:
@@ -155,15 +156,15 @@ def _texts(terminal: Any, budget: Budget) -> Texts:
 
 
 def _as_dfa(texts: Texts) -> ByteDFA:
-    """One text, or more, as an automaton."""
+    """The texts as an automaton, even if it is only one."""
     return concatenation(texts) if isinstance(texts, bytes) else texts
 
 
 def _without_words(
     terminals: list[Any], texts: dict[str, Texts], budget: Budget
 ) -> dict[str, ByteDFA]:
-    """The texts of the regexes that are no words: lark's other lexers take a text for a string of
-    the grammar if a regex of the same priority matches that string."""
+    """The texts of regexes that also match words, that is strings of the grammar with the same
+    priority, without these words: lark's other lexers take such a text for the string."""
     words = [one for one in terminals if one.pattern.type == "str"]
     found = {}
     for one in terminals:
@@ -181,7 +182,7 @@ def _without_words(
 
 
 def _gaps(ignored: list[ByteDFA], budget: Budget) -> dict[Open, ByteDFA]:
-    """One or more ignored terminals, by those that are open behind them."""
+    """The texts of one or more ignored terminals, by the ignored terminals open behind them."""
 
     def after(k: int | None, state: int, opened: Open) -> Iterator[tuple[bytes, Gap]]:
         if k is None:
@@ -216,8 +217,8 @@ def _gaps(ignored: list[ByteDFA], budget: Budget) -> dict[Open, ByteDFA]:
 def _behind_gaps(
     name: str, texts: Texts, ignored: list[ByteDFA], gaps: dict[Open, ByteDFA], budget: Budget
 ) -> ByteDFA:
-    """The texts of a terminal, with what may be ignored before them, none of which they make
-    longer. Raises UnsupportedGrammarError, BudgetExceededError."""
+    """The texts of a terminal, with what may be ignored before them, where no text makes an ignored
+    terminal longer. Raises UnsupportedGrammarError, BudgetExceededError."""
     parts = Assembly()
     start, end = parts.state(), parts.state()
     parts.accept(end)

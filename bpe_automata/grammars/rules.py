@@ -1,4 +1,4 @@
-"""Rules without repeats, options and templates, out of the trees that lark reads.
+"""Writes rules without repeats, options and templates, from the trees that lark reads.
 
 Each group, repeat and use of a template becomes a rule of its own, in place of all combinations of
 their alternatives, of which there may be exponentially many.
@@ -13,26 +13,26 @@ from bpe_automata.errors import GrammarError
 from bpe_automata.grammars.bounds import STEPS, refuse
 
 Rules = dict[str, list[tuple[str, ...]]]
-"""Of each rule its alternatives, which are sequences of symbols."""
+"""The alternatives of each rule, which are sequences of symbols."""
 _FEW = 50  # rounds of a repeat that are written one by one
 
 
 class Writer:
-    """rules: what was written so far."""
+    """Writes the rules of a grammar. rules: those written so far."""
 
     def __init__(self, definitions: dict[str, tuple[tuple[str, ...], Any]]) -> None:
-        """definitions: of each rule its parameters and its tree. Raises BudgetExceededError where
-        templates have no end, GrammarError for repeats of contradicting counts."""
+        """definitions: the parameters and the tree of each rule. Raises BudgetExceededError where
+        templates use one another without end, GrammarError for repeats of contradicting counts."""
         self.rules: Rules = {}
         self._definitions, self._steps = definitions, 0
-        self._made: dict[tuple[object, ...], str] = {}  # rules that are no rule of the grammar
+        self._made: dict[tuple[object, ...], str] = {}  # the rules that are added here
         whole = {name: tree for name, (parameters, tree) in definitions.items() if not parameters}
         self._waiting = [(name, tree, dict[str, str]()) for name, tree in whole.items()]
         for name, tree, symbols in self._waiting:
             self.rules[name] = self._alternatives(tree, symbols)
 
     def _alternatives(self, tree: Any, symbols: dict[str, str]) -> list[tuple[str, ...]]:
-        """Those of a tree. symbols: what parameters stand for."""
+        """The alternatives of a tree. symbols: what parameters stand for."""
         if tree is None:
             return []
         data = getattr(tree, "data", "")
@@ -46,7 +46,7 @@ class Writer:
         return [tuple(self._symbol(part, symbols) for part in parts)]
 
     def _symbol(self, tree: Any, symbols: dict[str, str]) -> str:
-        """The symbol that reads a tree."""
+        """A symbol that reads what a tree reads; its rule is made if there is none."""
         check()
         self._steps += 1
         if self._steps > STEPS:
@@ -70,7 +70,7 @@ class Writer:
         return name
 
     def _used(self, template: str, given: list[Any], symbols: dict[str, str]) -> str:
-        """The rule of a template whose parameters stand for something."""
+        """The rule of a template with arguments."""
         key = template, *(self._symbol(one, symbols) for one in given)
         if key not in self._made:
             parameters, tree = self._definitions[template]
@@ -79,7 +79,8 @@ class Writer:
         return self._made[key]
 
     def _repeat(self, symbol: str, sign: str, least: int = 0, most: int | None = None) -> str:
-        """The rule of a repeat of a symbol; `~`: of `least` to `most` rounds, or of so many."""
+        """The rule of a repeat of a symbol; for `~`, of `least` to `most` rounds, or by default of
+        exactly `least`."""
         most = least if most is None else most
         if not 0 <= least <= most:
             raise GrammarError(f"a repeat of {least} to {most} rounds: give the smaller one first")
@@ -93,7 +94,7 @@ class Writer:
         return name
 
     def _exactly(self, symbol: str, rounds: int) -> tuple[str, ...]:
-        """Symbols that read a number of rounds: of many, both halves."""
+        """Symbols that read exactly so many rounds; many are written as two halves."""
         if rounds <= _FEW:
             return (symbol,) * rounds
         key = "exactly", symbol, rounds
@@ -103,7 +104,7 @@ class Writer:
         return (self._made[key],)
 
     def _up_to(self, symbol: str, rounds: int) -> tuple[str, ...]:
-        """Symbols that read no more rounds: one behind another, or of many both halves."""
+        """Symbols that read at most so many rounds: one after another, or many as two halves."""
         if rounds == 0:
             return ()
         key = "up to", symbol, rounds

@@ -1,15 +1,14 @@
-"""The texts of a terminal: those of which its regex takes all.
+"""The texts of a terminal: those that its regex consumes to the end.
 
     L(terminal) = { w : re.match(pattern, w).end() == len(w) }
 
-A lazy repeat ends as soon as it can, and of alternatives the first one that matches is taken: so
-`"a.*?b"` reads no text with `b` inside, though `re.fullmatch` would. These are the matches that
-lark finds in a text, whatever follows them. The regex becomes threads in order of preference, where
-a thread that matches ends those behind it (`tokenizer.pike`), and the lists of threads become
-states.
+A lazy repeat ends as soon as it can, and the first alternative that matches is taken. So `"a.*?b"`
+reads no text with `b` inside, though `re.fullmatch` would. These are the matches that lark finds in
+a text, whatever follows them. The regex becomes threads in order of preference, where a thread that
+matches ends those of lower preference (`tokenizer.pike`), and the lists of threads become states.
 
 A lookbehind for one character, as in the escaped strings of lark's library, is decided where that
-character was read: for the threads it is a look at the last character, in place of the next one.
+character was read: for the threads it is a look at the last character, instead of the next one.
 Other assertions look at what is outside the terminal, and are refused.
 """
 
@@ -97,7 +96,7 @@ class _Terminal:
         return Repeat(item, least, most, node.greedy)
 
     def dfa(self) -> ByteDFA:
-        """Of all texts that end where the first thread that matches does."""
+        """The DFA of all texts that end where the first thread that matches does."""
         program = self._program
         starts, atom_of, member = atoms(list(self._classes))
         inside = [frozenset(np.flatnonzero(column).tolist()) for column in member.T]

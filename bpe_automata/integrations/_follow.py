@@ -1,8 +1,8 @@
-"""A matcher that goes where the ids of a row say.
+"""A matcher whose state is that after the ids of a row.
 
-Servers reorder rows, restart preempted requests, propose ids and take them back. So nothing is
-counted: the state of a row is always derived from the ids that the row has now. The matcher keeps
-the ids of the last call; what both have in common is not read again.
+Servers reorder rows, restart preempted requests, propose ids and take them back. So no steps are
+counted: the state of a row is always derived from the ids that the row has now. The ids of the last
+call are kept, and the beginning that both calls share is not read again.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class Follower:
 
     def mask(self, ids: Sequence[int]) -> np.ndarray:
         """int32 [words], new: what may follow the generated `ids`. After an end of sequence, or
-        after an id that was not allowed, only end-of-sequence ids: a row of -inf would make softmax
-        NaN."""
+        after an id that was not allowed, only end-of-sequence ids may, since a row of -inf would
+        make softmax NaN."""
         asked = self.asked(ids)
         found = asked if isinstance(asked, np.ndarray) else asked[0].mask(asked[1])
         return self.row(found).copy()
 
     def asked(self, ids: Sequence[int]) -> Asked:
-        """For a batch: what `found_masks` makes a mask of, and `row` then a row."""
+        """For a batch: what `found_masks` makes a mask of, from which `row` then makes a row."""
         self._go_to(list(ids))
         return self._ended_row if self.refused else self._matcher.asked()
 
     def row(self, found: np.ndarray) -> np.ndarray:
-        """The row for such a mask."""
+        """The row for such a mask; where nothing may follow, the end-of-sequence ids."""
         return found if np.count_nonzero(found) else self._ended_row
 
     def _go_to(self, ids: list[int]) -> None:
-        """The matcher reads `ids` up to an end of sequence, or to what it refuses."""
+        """Let the matcher read `ids` up to an end of sequence, or up to the id that it refuses."""
         kept = common_length(self._ids, ids)
         self._matcher.rollback(len(self._ids) - kept)
         del self._ids[kept:]

@@ -1,4 +1,4 @@
-"""What a request of a server asks for, and the constraints that are kept between requests."""
+"""Reads what a request of a server asks for, and keeps constraints between requests."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ STRUCTURED = "structured_outputs"
 """The option that holds vLLM's own fields of that name, where they mean the same here."""
 
 VLLM_NAMES = {n: n for n in ("regex", "structural_tag")} | {"json": "schema", "choice": "choices"}
-"""Its languages, and what a description calls them."""
+"""What vLLM calls a language, and what a description calls it."""
 
 VLLM_FLAGS = "json_object", "disable_any_whitespace", "disable_additional_properties"
 
 METHODS: tuple[Method, ...] = ("canonical", "lift")
 Prefix = bool | Literal["if possible"]
 MOST = 64
-"""How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
+"""How many constraints are kept. One may hold a few times 64 MB of visited rows."""
 
 SECONDS = "BPE_AUTOMATA_MAX_SECONDS"
 """The environment variable by which a server bounds each call of a constraint, in seconds."""
@@ -52,9 +52,9 @@ class Options:
 
     language: JSON text of a description, see `composition.descriptions`. method: "canonical" or
     "lift". prefix: begin after the prompt's own ids; False: as if the text stood alone; "if
-    possible": after the prompt if an answer can follow it, else alone. added_tokens, after: as
-    `constrain`. eos_ids: None for those of the model. within: the ids that an answer has at most,
-    see `Constraint.within`. max_seconds: of each call (see `Budget`), at most what the server
+    possible": after the prompt if an answer can follow it, else alone. added_tokens, after: as for
+    `constrain`. eos_ids: None for those of the model. within: the most ids that an answer may have,
+    see `Constraint.within`. max_seconds: for each call (see `Budget`), at most what the server
     allows.
     """
 
@@ -69,14 +69,14 @@ class Options:
 
     @property
     def budget(self) -> Budget:
-        """Of each call. Raises ArgumentError if the server's own setting is none."""
+        """The budget of each call. Raises ArgumentError if the server's own setting is invalid."""
         budget = Budget()
         most = _read_seconds(os.environ.get(SECONDS, budget.max_seconds), SECONDS)
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
 
     def followed(self, constraint: Constraint, prompt: Sequence[int]) -> Sequence[int]:
-        """The ids that the answer begins after: the prompt's, or none. With prefix True no answer
-        may be able to follow them; `Constraint.matcher` then raises PromptError."""
+        """The ids that the answer begins after: the prompt's, or none. With prefix True they may be
+        ids that no answer can follow; `Constraint.matcher` then raises PromptError."""
         if self.prefix == "if possible":
             try:
                 constraint.matcher(prompt)
@@ -90,12 +90,12 @@ class Options:
 
 
 def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
-    """Does a request have a constraint, be it a good one or not?"""
+    """Does a request have a constraint, valid or not?"""
     return bool(_given(extra_args or {}))
 
 
 def _given(extra_args: Mapping[str, Any]) -> dict[str, Any]:
-    """What the request says under keys of ours, None left out."""
+    """The arguments under the keys of this package that are not None."""
     return {
         key: value
         for key, value in extra_args.items()
@@ -105,8 +105,8 @@ def _given(extra_args: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     """The options under `KEY`, a mapping or the JSON text of one, or else under keys of their own
-    (`bpe_automata_regex`, ...), as servers need them that take flat values only; None if the
-    request has no constraint. Raises ArgumentError."""
+    (`bpe_automata_regex`, ...), for servers that take only flat values; None if the request has no
+    constraint. Raises ArgumentError."""
     if not isinstance(extra_args, Mapping | None):
         raise ArgumentError(f"the extra arguments are {short(extra_args)}: give a mapping")
     found = _given(extra_args or {})
@@ -118,13 +118,13 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     given = {name: value for name, value in given.items() if value is not None}
     own = {name: given.pop(name) for name in WANTED if name in given}
     if unknown := {str(name) for name in given if name not in (*KEYS, STRUCTURED)}:
-        known = sorted({*KEYS, *WANTED, STRUCTURED})
-        raise ArgumentError(f"{KEY} has no option {min(unknown)!r}, only {known}")
+        names = sorted({*KEYS, *WANTED, STRUCTURED})
+        raise ArgumentError(f"{KEY} has no option {min(unknown)!r}, only {names}")
     check_options(own)
     if STRUCTURED in given:
         found_there = _structured(given.pop(STRUCTURED))
         if twice := found_there.keys() & given.keys():
-            raise ArgumentError(f"{KEY} has {min(twice)} beside {STRUCTURED}: give it once")
+            raise ArgumentError(f"{KEY} has {min(twice)} and {STRUCTURED} has it too: give it once")
         given = {**found_there, **given}
     for name in ("eos_ids", "added_tokens"):
         if isinstance(own.get(name), list):
@@ -198,11 +198,11 @@ WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "within": (lambda given: type(given) is int and given > 0, "a number of ids over 0"),
     "max_seconds": (lambda given: True, ""),
 }
-"""What an option may be, and how that is said."""
+"""For each option a test of its value, and in words what the value may be."""
 
 
 def check_options(given: Mapping[str, Any]) -> None:
-    """Raises ArgumentError for a value that the option cannot have."""
+    """Raise ArgumentError for a value that the option cannot have."""
     for name, (holds, wanted) in WANTED.items():
         if name in given and not holds(given[name]):
             raise ArgumentError(f"{name} of {KEY} is {short(given[name])}: give {wanted}")
@@ -257,12 +257,13 @@ def check_language(options: Options) -> None:
 
 @lru_cache(MOST)
 def _is_empty(options: Options) -> bool:
-    """Only the answer is kept, so that a regex that comes again is not compiled again."""
+    """Is the language empty? The answer is cached, so that a repeated regex is compiled once."""
     return options.compiled().is_empty
 
 
 def told(error: BpeAutomataError) -> str:
-    """What the client of a server is told: of budgets, which the server sets, only the limit."""
+    """The message for the client of a server; of budgets, which the server sets, it says only the
+    limit."""
     if isinstance(error, PromptError):
         return f'{error}; the option prefix "if possible" asks to begin the answer afresh'
     if not isinstance(error, BudgetExceededError):
@@ -275,14 +276,14 @@ def told(error: BpeAutomataError) -> str:
 
 class Constraints:
     """The constraints of one tokenizer, made when first asked for; the `MOST` last used are kept.
-    For any number of threads. eos_ids: where a request names none; by default the tokenizer's.
-    Raises ArgumentError."""
+    Any number of threads may use it. eos_ids: those of a request that names none; by default the
+    tokenizer's. Raises ArgumentError."""
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: Sequence[int] = ()) -> None:
         self.tokenizer = tokenizer
         self.eos_ids = tuple(dict.fromkeys(eos_ids)) or tokenizer.eos_ids
-        known = all(0 <= token < tokenizer.n_ids for token in self.eos_ids)
-        if not self.eos_ids or not known:
+        in_range = all(0 <= token < tokenizer.n_ids for token in self.eos_ids)
+        if not self.eos_ids or not in_range:
             raise ArgumentError(
                 f"end-of-sequence ids {self.eos_ids} of {tokenizer!r}: at least one is needed, and "
                 "each in its range"
@@ -302,7 +303,7 @@ class Constraints:
         return options.eos_ids
 
     def of(self, options: Options) -> Constraint:
-        """Raises what `ends_of` and `constrain` raise."""
+        """The constraint of a request. Raises what `ends_of` and `constrain` raise."""
         eos_ids = self.ends_of(options)
         budget = options.budget
         asked = options.language, options.method, options.added_tokens, options.after
@@ -310,7 +311,7 @@ class Constraints:
         found = self._kept.get(key)
         if found is None:
             if options.method == "canonical":
-                canonical_automaton(self.tokenizer)  # that of the server is no request's expense
+                canonical_automaton(self.tokenizer)  # at the server's expense, not the request's
             found = constrain(
                 self.tokenizer,
                 options.compiled(),

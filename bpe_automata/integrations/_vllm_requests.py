@@ -1,10 +1,11 @@
 """What both runners of vLLM share: options, checks, the tokenizer, the mask of a request.
 
-Written against vLLM 0.33.0. What `validate` finds wrong, the server answers with an error. But vLLM
-gives `validate` no prompt; and in a worker, which sees it, an exception would end all requests, and
-a processor cannot fail one alone. So a request that cannot begin there is logged, and its answer is
-the reason: ordinary text, which begins with "bpe_automata: " and is followed by the end (HTTP 200,
-finish_reason "stop"; `max_tokens` may cut it). A request that gets stuck later may only end.
+Written against vLLM 0.33.0. Where `validate` finds a fault, the server answers with an error. But
+vLLM gives `validate` no prompt. In a worker, which sees the prompt, an exception would end all
+requests, and a processor cannot fail one alone. So a request that cannot begin is logged, and its
+answer is the reason: ordinary text, which begins with "bpe_automata: " and is followed by the end
+(HTTP 200, finish_reason "stop"; `max_tokens` may cut it). A request that gets stuck later may only
+end.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ INSTALL = "pip install vllm"
 logger = logging.getLogger(__name__)
 
 CLASHING = ("structured_outputs", "allowed_token_ids", "bad_words", "thinking_token_budget")
-"""Parameters that also forbid or force ids: together with a constraint nothing may be left."""
+"""Parameters that also forbid or force ids: together with a constraint they may forbid all."""
 
 
 def validate(params: Any) -> None:
@@ -61,7 +62,7 @@ def validate(params: Any) -> None:
 
 
 def is_constrained(params: Any) -> bool:
-    """Does the request have a constraint? Whether it is a good one, `RequestRow` finds out."""
+    """Does the request have a constraint? Whether it is valid is checked by `RequestRow`."""
     return is_asked(params.extra_args)
 
 
@@ -89,7 +90,7 @@ class RequestRow:
             self._refuse(error, ())
 
     def begin(self, prompt: Sequence[int] | None) -> None:
-        """The ids of the prompt; None where they are not known (it was given as embeddings)."""
+        """Begin after the ids of the prompt; None if it was given as embeddings, without ids."""
         if self._constraint is None:
             return
         try:
@@ -102,7 +103,7 @@ class RequestRow:
 
     def asked(self, ids: Sequence[int], committed: bool = True) -> Asked:
         """For `masks_of`: what may follow the generated `ids`. committed: False for drafts, which
-        may hold what is not allowed: vLLM then rejects the draft, whatever its mask."""
+        may hold ids that are not allowed: vLLM rejects these, whatever the mask after them is."""
         if committed:
             self._committed = ids
         if self._follower is None:
@@ -116,13 +117,13 @@ class RequestRow:
         return asked
 
     def row(self, found: Found) -> np.ndarray:
-        """int32 [words]: what was found."""
+        """int32 [words]: the row for what `found_masks` found."""
         if isinstance(found, BpeAutomataError):
             return self._refuse(found, self._committed)
         return found if self._follower is None else self._follower.row(found)
 
     def _refuse(self, error: BpeAutomataError, ids: Sequence[int]) -> np.ndarray:
-        """int32 [words]: what may follow `ids`. Where there are none, the reason does."""
+        """int32 [words]: what may follow `ids` after an error. If there are none, its text does."""
         self._log(error)
         if not len(ids):
             self._follower = self._constraint = None
@@ -133,7 +134,7 @@ class RequestRow:
         return self._refused_row(ids)
 
     def _refused_row(self, ids: Sequence[int]) -> np.ndarray:
-        """The next id of the reason, where `ids` are its beginning; else only the end."""
+        """The next id of the reason, if `ids` are its beginning; else only the end."""
         n, reason = len(ids), self._reason
         if n < len(reason) and list(ids) == reason[:n]:
             return packed(reason[n : n + 1], self._tokenizer.n_ids)
@@ -159,11 +160,11 @@ def mask_rows(logits: Any, masks: Sequence[np.ndarray], rows: Iterable[int]) -> 
 
 
 def constraints_of(vllm_config: Any) -> Constraints:
-    """For the tokenizer of the served model; its end-of-sequence ids are those of vLLM, of the
-    tokenizer and of the generation config together.
+    """The constraints for the tokenizer of the served model. Their end-of-sequence ids are those of
+    vLLM, of the tokenizer and of the generation config together.
 
-    Raises TokenizerError, ArgumentError, and what `Tokenizer.load` raises: at the start, not at the
-    first request.
+    Raises TokenizerError, ArgumentError, and what `Tokenizer.load` raises, when the server starts,
+    not at the first request.
     """
     model = vllm_config.model_config
     hosted = require("vllm.tokenizers", INSTALL).cached_tokenizer_from_config(model)
@@ -182,7 +183,7 @@ def constraints_of(vllm_config: Any) -> Constraints:
 
 
 def _load(hosted: Any, name: str) -> Tokenizer:
-    """The tokenizer that vLLM itself uses; tokenizers without a fast backend by their folder."""
+    """The tokenizer that vLLM itself uses; one without a fast backend is loaded from its folder."""
     if hasattr(hosted, "backend_tokenizer") or not Path(name).exists():
         return Tokenizer.load(hosted)
     return Tokenizer.load(name)

@@ -2,9 +2,9 @@
 
     logits[row, i] = -inf   wherever   bitmask[row, i // 32] >> (i % 32) & 1 = 0
 
-The packing is that of xgrammar and llguidance. Ids beyond the mask are not allowed, as llguidance
-has it (xgrammar leaves them). What is allowed keeps its bits, NaN included. Both ways give the same
-bits.
+The packing is that of xgrammar and llguidance. Ids beyond the mask are not allowed, as in
+llguidance (xgrammar does not mask them). Logits of allowed ids keep their bits, NaN included. Both
+ways give the same bits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def apply_bitmask(logits: Any, bitmask: Any, *, rows: Rows | None = None) -> Non
     once: a mask for some rows of a large batch.
 
     Raises BufferShapeError (shape, dtype, a row that does not exist) and ArgumentError (a row twice
-    in `rows` too). Then nothing was masked.
+    in `rows` too). Nothing is masked in these cases.
     """
     logits, bitmask = _two_dimensional(logits), _two_dimensional(bitmask)
     dtype = _check_dtypes(logits, bitmask)
@@ -56,8 +56,8 @@ def apply_bitmask(logits: Any, bitmask: Any, *, rows: Rows | None = None) -> Non
 def apply_torch(logits: Any, bitmask: Any, targets: np.ndarray) -> None:
     """The same on any device. logits, bitmask: tensors of two dimensions; targets: int64 [m].
 
-    Of ordinary memory a copy to a GPU waits until the device has done all that was asked of it
-    before; from pinned memory it is queued behind it."""
+    A copy from ordinary memory to a GPU waits until the device has done all that was queued before;
+    a copy from pinned memory is queued, too."""
     torch, device = require("torch", "pip install torch"), logits.device
     at = torch.from_numpy(targets)
     at = at.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else at.to(device)

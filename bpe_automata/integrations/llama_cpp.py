@@ -1,4 +1,4 @@
-"""llama-cpp-python: a logits processor, and a stopping criterion that raises what it met.
+"""llama-cpp-python: a logits processor, and a stopping criterion that raises its errors.
 
     constraint = constrain(Tokenizer.load(llm.model_path), "(yes|no)")
     llm.create_completion(prompt, **options(llm, constraint))
@@ -39,7 +39,7 @@ class ConstraintProcessor:
     all ids of the first call. prefix: begin after the prompt's ids; False: as if the text stood
     alone. `error`: what went wrong, or None.
 
-    Raises DecodingError here if the constraint knows no end of sequence.
+    The constructor raises DecodingError if the constraint has no end-of-sequence ids.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class ConstraintProcessor:
         self._last = 0
 
     def __call__(self, input_ids: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """input_ids: intc [n], prompt included; scores: single [V], V >= the tokenizer's ids. A new
-        array."""
+        """input_ids: intc [n], prompt included; scores: single [V], V >= the tokenizer's ids.
+        Returns a new array."""
         try:
             mask = self._mask(np.asarray(input_ids).tolist(), len(scores))
         except Exception as error:  # whatever is raised here is lost, and the mask with it
@@ -94,7 +94,7 @@ class ConstraintProcessor:
         return mask
 
     def _refuse_drafts(self, count: int) -> None:
-        """With a draft model all ids of the draft are given, whichever of them comes next."""
+        """With a draft model all ids of the draft are given, without saying which is drawn next."""
         if count > self._last + 1:
             raise UnsupportedFeatureError(
                 "more than one new id at once",

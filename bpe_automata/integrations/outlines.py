@@ -39,10 +39,10 @@ _host: Any = require("outlines.processors.base_logits_processor", INSTALL)
 class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[misc]
     """Masks each row by the constraint, which begins after the row's own prompt.
 
-    tensor_library_name: the model's, "torch". prefix: False, as if the texts stood alone. pad_id:
-    what prompts of a batch are padded with on the left; it is no part of them.
+    tensor_library_name: the model's, "torch". prefix: False to begin as if the texts stood alone.
+    pad_id: what prompts of a batch are padded with on the left; it is no part of them.
 
-    Raises UnsupportedFeatureError for other libraries, DecodingError without an end of sequence.
+    Raises UnsupportedFeatureError for other libraries, DecodingError without end-of-sequence ids.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[
         self.reset()
 
     def reset(self) -> None:
-        """Forget the last generation; outlines calls this before each."""
+        """Forget the last generation; outlines calls this before each generation."""
         self._width: int | None = None
         self._rows: dict[int, tuple[list[int], Follower]] = {}
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
-        """input_ids: [rows, n], prompts included; logits: [rows, V]. New logits.
+        """input_ids: [rows, n], prompts included; logits: [rows, V]. Returns new logits.
 
         Raises PromptError, BufferShapeError."""
         if self._width is None:
@@ -87,14 +87,14 @@ class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[
         return found
 
     def _mask(self, row: int, ids: list[int], width: int) -> np.ndarray:
-        """After an id that was not allowed (beam search has such rows, at -inf) a row may only
-        end."""
+        """What may follow in a row. After an id that was not allowed (beam search has such rows, at
+        -inf) it may only end."""
         prompt = self._without_padding(ids[:width])
-        known = self._rows.get(row)
-        if known is None or known[0] != prompt:
+        kept = self._rows.get(row)
+        if kept is None or kept[0] != prompt:
             follower = Follower(self._constraint, prompt if self._prefix else ())
-            known = self._rows[row] = (prompt, follower)
-        return known[1].mask(ids[width:])
+            kept = self._rows[row] = (prompt, follower)
+        return kept[1].mask(ids[width:])
 
     def _without_padding(self, ids: list[int]) -> list[int]:
         first = next((k for k, token in enumerate(ids) if token != self._pad_id), len(ids))
@@ -116,7 +116,7 @@ def Generator(  # noqa: N802 - the name that outlines gives it
     Python type, a Literal, an enum, a Regex, a JSON schema), a CFG in lark's format, or an
     automaton or a schema as `constrain` takes them. tokenizer: anything `Tokenizer.load` reads; by
     default the model's. eos_ids: by default those of the model's generation config, else the
-    tokenizer's. method, prefix: as elsewhere.
+    tokenizer's. method: as for `constrain`. prefix: as for the processor.
 
     Raises UnsupportedFeatureError for other models, and the errors of `constrain`.
     """

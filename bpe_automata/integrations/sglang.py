@@ -7,15 +7,15 @@
         engine.generate("Is it?", {"regex": " (yes|no)"})
 
 Written against SGLang 0.5.23. Importing this module registers nothing. SGLang's scheduler is a new
-process that reads the script again: so `register` stands above the guard. A grammar begins after
-the prompt of its request: its cache key holds the ids of the text that is under way (those from
-the last added token on, a few with chat templates). EBNF is read as GBNF; structural tags are those
-with `structures` and one trigger. SGLang has no room for other options of a request: they are
-those of `register`, and of seconds `BPE_AUTOMATA_MAX_SECONDS`. Where no answer can follow a prompt,
-SGLang aborts the request and tells its client why; with `register(prefix="if possible")` the answer
-begins there as if it stood alone.
+process that reads the script again, so `register` must be called above the guard. A grammar begins
+after the prompt of its request: its cache key holds the ids of the text that is under way (those
+from the last added token on, a few with chat templates). EBNF is read as GBNF; structural tags are
+those with `structures` and one trigger. A request of SGLang has no room for other options: they are
+given to `register`, and the seconds in `BPE_AUTOMATA_MAX_SECONDS`. Where no answer can follow a
+prompt, SGLang aborts the request and tells its client why; with `register(prefix="if possible")`
+the answer then begins as if it stood alone.
 
-SGLang compiles grammars in threads of their own while the scheduler asks others for masks.
+SGLang compiles grammars in threads of their own while the scheduler asks other grammars for masks.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ AFTER_PROMPT = "after prompt"
 matter."""
 
 KINDS = {"regex": "regex", "json": "schema", "ebnf": "grammar", "structural_tag": "structural_tag"}
-"""What SGLang calls a language, and what a description does."""
+"""What SGLang calls a language, and what a description calls it."""
 
 ANY_OBJECT = "$$ANY$$"
-"""What SGLang says in place of a schema where any JSON object is wanted."""
+"""What SGLang gives instead of a schema where any JSON object is wanted."""
 
 MOST_KEYS = 1024
 """How many grammars are kept ready; each is a matcher at its beginning."""
@@ -75,7 +75,7 @@ def register(name: str = NAME, **options: Any) -> None:
 
 
 def _offer(name: str) -> None:
-    """The command line knows a fixed list of names, which SGLang lets one extend."""
+    """Add a name to the list of those that SGLang's command line accepts."""
     arguments = require("sglang.srt.server_args", "pip install sglang")
     if name not in arguments.GRAMMAR_BACKEND_CHOICES:
         arguments.add_grammar_backend_choices([name])
@@ -133,7 +133,7 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
         apply_bitmask(logits, vocab_mask)
 
     def copy(self) -> RegexGrammar:
-        """An independent grammar at the same place."""
+        """An independent grammar in the same state."""
         return RegexGrammar(self._matcher.copy())
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
@@ -149,8 +149,8 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
     def jump_and_retokenize(
         self, old_output_ids: Sequence[int], new_output_ids: Sequence[int], next_state: int
     ) -> None:
-        """Be where `new_output_ids` lead to, whatever of `old_output_ids` was kept. Raises
-        ArgumentError, a ValueError, for ids that are not allowed; then nothing changed."""
+        """Go from the state after `old_output_ids` to that after `new_output_ids`. Raises
+        ArgumentError, a ValueError, for ids that are not allowed; nothing is changed then."""
         kept = common_length(list(old_output_ids), list(new_output_ids))
         try:
             moved = self._matcher.copy()
@@ -166,9 +166,9 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     """Makes the grammars of one server.
 
     tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
-    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, after,
-    as in `Options`, and as style the options of `json_schema` (order, whitespace, ...): for all
-    requests. With `after` each of them thinks first, whether it says so or not.
+    the model gives. eos_token_ids: by default the tokenizer's. For all requests: method, prefix,
+    added_tokens, after, as in `Options`, and as style the options of `json_schema` (order,
+    whitespace, ...). With `after`, each request thinks first, whether it says so or not.
     Raises ArgumentError and what `Tokenizer.load` raises.
     """
 
@@ -197,7 +197,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
     ) -> tuple[str, str]:
-        """For a language, that and the prompt's end; other keys are left as they are."""
+        """The key of a language together with the prompt's end; other keys stay as they are."""
         kind, text = key
         if kind not in KINDS or not self._options.prefix:
             return key
@@ -205,15 +205,16 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         return AFTER_PROMPT, json.dumps([kind, text, under_way(self._constraints.tokenizer, ids)])
 
     def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> Any:
-        """As the base class; a request that thinks first is refused without `after`, as the ids
-        that it thinks are read, too: up to there they are free."""
+        """As the base class, but a request that thinks first is refused without `after`: the ids
+        of its thinking are read, too, and `after` ends the part where all of them are allowed."""
         if require_reasoning and self._options.after is None:
             why = "reasoning is read, too: give register(after='</think>'), the text that ends it"
             return _host.InvalidGrammarObject(why), True
         return super().get_cached_or_future_value(key, False)
 
     def set_cache(self, key: tuple[str, str], value: Any) -> None:
-        """As the base class, but the oldest of more than `MOST_KEYS` goes: prompts are many."""
+        """As the base class, but of more than `MOST_KEYS` the oldest is evicted, since there may be
+        many prompts."""
         super().set_cache(key, value)
         if len(self.cache) > MOST_KEYS:
             del self.cache[next(iter(self.cache))]
@@ -254,9 +255,9 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
 
 
 def under_way(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """The last ids of a prompt, which alone lead to the state that all of it leads to: those from
-    the last added token or control id on. Both are cut out of a text before anything else is done,
-    so what comes before and after them is encoded apart."""
-    apart = tokenizer.added_ids | tokenizer.description.controls
-    last = max((k for k, token in enumerate(ids) if token in apart), default=0)
+    """The last ids of a prompt, those from the last added token or control id on. They lead to the
+    same state as the whole prompt: added tokens and controls are cut out of a text before anything
+    else is done, so what comes before and after them is encoded separately."""
+    cut_out = tokenizer.added_ids | tokenizer.description.controls
+    last = max((k for k, token in enumerate(ids) if token in cut_out), default=0)
     return list(ids[last:])

@@ -4,8 +4,9 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
-Where no answer can follow a prompt, vLLM lets a processor fail no request: the answer is then the
-reason, a text that begins with "bpe_automata: ", or with {"prefix": "if possible"} begins afresh.
+Where no answer can follow a prompt, the answer is the reason, a text that begins with
+"bpe_automata: ", since vLLM lets no processor fail a request; with {"prefix": "if possible"} the
+answer then begins as if it stood alone.
 
 Written against the interface of vLLM 0.33.0, whose V1 runner is chosen by
 VLLM_USE_V2_MODEL_RUNNER=0; its V2 runner takes the class of `vllm_runner`. Nothing is registered:
@@ -48,7 +49,7 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
-        """Raises ArgumentError, a ValueError, which vLLM answers a request with."""
+        """Raises ArgumentError, a ValueError, with which vLLM answers the request."""
         validate(sampling_params)
 
     def is_argmax_invariant(self) -> bool:

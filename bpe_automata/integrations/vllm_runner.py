@@ -4,11 +4,12 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
-Where no answer can follow a prompt, vLLM lets a processor fail no request: the answer is then the
-reason, a text that begins with "bpe_automata: ", or with {"prefix": "if possible"} begins afresh.
+Where no answer can follow a prompt, the answer is the reason, a text that begins with
+"bpe_automata: ", since vLLM lets no processor fail a request; with {"prefix": "if possible"} the
+answer then begins as if it stood alone.
 
-Written against the interface of vLLM 0.33.0, whose default this runner is (where Triton is). There
-a request lives in a slot until it ends or is preempted; its ids are in a table on the device. Each
+Written against the interface of vLLM 0.33.0, which uses this runner by default where it has Triton.
+A request lives in a slot until it ends or is preempted; its ids are in a table on the device. Each
 row of the logits belongs to a slot and sees the ids up to its position: committed ones out of the
 table, draft ids out of the input of this step. Reading them waits for the device.
 
@@ -47,11 +48,11 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
-        """Raises ArgumentError, a ValueError, which vLLM answers a request with."""
+        """Raises ArgumentError, a ValueError, with which vLLM answers the request."""
         validate(sampling_params)
 
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
-        """Forget the slot's last request; True if the new one has a constraint."""
+        """Forget the slot's last request. Returns whether the new one has a constraint."""
         self._slots.pop(req_idx, None)
         constrained = is_constrained(sampling_params)
         if constrained:
@@ -86,19 +87,19 @@ class _Slot:
         self._ids: list[int] = []
 
     def read(self, states: Any, slot: int, total: int) -> None:
-        """What was committed since the last step; the prompt at the first. A slot's committed ids
-        never change: a preempted request is added again."""
+        """Read what was committed since the last step, and at the first step the prompt. A slot's
+        committed ids never change: a preempted request is added again."""
         table = states.all_token_ids.gpu
         if not self._begun:
             self._prompt_length = int(states.prompt_len.np[slot])
             self._row.begin(table[slot, : self._prompt_length].tolist())
             self._begun = True
-        known = self._prompt_length + len(self._ids)
-        if total > known:
-            self._ids += table[slot, known:total].tolist()
+        committed = self._prompt_length + len(self._ids)
+        if total > committed:
+            self._ids += table[slot, committed:total].tolist()
 
     def asked(self, inputs: Sequence[tuple[int, int]]) -> list[tuple[RequestRow, Asked]]:
-        """For the mask after each of the rows (position, id at that position), in order."""
+        """What `masks_of` needs for the mask after each row (position, id there), in order."""
         committed = self._prompt_length + len(self._ids)
         drafts = [token for at, token in sorted(inputs) if at >= committed]
         found = []
@@ -110,10 +111,10 @@ class _Slot:
 
 def _rows_of_slots(ctx: Any) -> dict[int, list[tuple[int, int, int]]]:
     """slot -> (row of the logits, position, id fed there) of each of its rows, by row."""
-    slots, places = ctx.expanded_idx_mapping.tolist(), ctx.pos.tolist()
+    slots, positions = ctx.expanded_idx_mapping.tolist(), ctx.pos.tolist()
     found: dict[int, list[tuple[int, int, int]]] = {}
     for row, (slot, at, token) in enumerate(
-        zip(slots, places, ctx.input_ids.tolist(), strict=True)
+        zip(slots, positions, ctx.input_ids.tolist(), strict=True)
     ):
         found.setdefault(slot, []).append((row, at, token))
     return found

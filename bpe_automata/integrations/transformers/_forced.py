@@ -5,11 +5,10 @@
     forced.passes, forced.saved
 
 The loop emits what `GenerationMixin._sample` of transformers 5.23 and 5.24 emits for the same
-arguments and seed, with fewer forward passes. Ids that are forced wait, and go through the model in
-one pass with the next id that is not: with several rows, a run is what is forced in every
-unfinished row.
-`torch.multinomial` takes from the generator by the shape of its argument alone, so what it would
-have taken for the forced ids is made up for before the next draw.
+arguments and seed, with fewer forward passes. Forced ids wait, and go through the model in one pass
+with the next id that is not forced; with several rows, a position counts as forced if it is so in
+every unfinished row. How much randomness `torch.multinomial` consumes depends on the shape of its
+argument alone, so what it would have consumed for forced ids is consumed before the next draw.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from bpe_automata.integrations.transformers._model import (
 
 
 class Forcing(Protocol):
-    """`ConstraintLogitsProcessor`, or what answers as it does."""
+    """What is needed of a `ConstraintLogitsProcessor`, or of another processor like it."""
 
     def forced(self, input_ids: torch.Tensor) -> np.ndarray:
-        """int64[rows]: the one id that each row allows next; -1 if not one."""
+        """int64[rows]: the only id that each row allows next; -1 if not just one."""
         ...
 
 
@@ -45,16 +44,16 @@ class ForcedDecoding:
     """A `custom_generate` for greedy decoding and sampling, left-padded batches included.
 
     `processor`: a `ConstraintLogitsProcessor`, also given as `logits_processor=[processor]`.
-    `streamer`: give it here, for
-    transformers hands none to a `custom_generate`; it gets the prompt and each id as they are
-    emitted. `assistant_model`, `tokenizer` and `synced_gpus` are not handed on either.
+    `streamer`: must be given here, as transformers hands none to a `custom_generate`; it gets the
+    prompt and each id as they are emitted. transformers does not hand on `assistant_model`,
+    `tokenizer` and `synced_gpus` either.
 
-    After a call: `passes`, forward passes of the model; `saved`, how many fewer than without;
-    `forced`, per row, the ids that were emitted without asking the model (end of sequence counts).
+    After a call: `passes`, forward passes of the model; `saved`, how many fewer than without this;
+    `forced`, per row, how many ids were emitted without asking the model (end of sequence counts).
 
-    Equal up to rounding in the forward pass, which for several ids at once may differ in the last
-    bits. The logits at forced positions are not looked at: NaN there goes unseen. A cache that is
-    given back (`return_dict_in_generate`) holds what it would have.
+    The result is equal up to rounding in the forward pass, which for several ids at once may differ
+    in the last bits. The logits at forced positions are never computed, so NaN there is not
+    noticed. A cache that is given back (`return_dict_in_generate`) holds what it would hold anyway.
 
     Raises UnsupportedFeatureError for what may not be equal: beams, assistants, other logits
     processors than the warpers of sampling and repetition penalties, scores or hidden states in the
@@ -84,7 +83,7 @@ class ForcedDecoding:
             self.streamer.put(input_ids.cpu())
         ids = run.all(input_ids, self.streamer)
         self.passes = feeder.passes
-        # Without, each id takes a pass.
+        # Without forced ids, each id takes a pass.
         self.saved = ids.shape[1] - input_ids.shape[1] - feeder.passes
         self.forced = tuple(run.forced.tolist())
         if self.streamer is not None:
@@ -95,7 +94,7 @@ class ForcedDecoding:
 
 
 class Run:
-    """One call: the rows on their way."""
+    """One call of the loop, and the state of its rows."""
 
     def __init__(
         self,
@@ -137,7 +136,7 @@ class Run:
         return ids
 
     def _forced(self, ids: torch.Tensor, unfinished: torch.Tensor) -> torch.Tensor | None:
-        """int64[rows] if each row that counts has only one id left; else None."""
+        """int64[rows], the next ids, if each row that counts allows only one; else None."""
         found = torch.from_numpy(self.processor.forced(ids)).to(ids.device)
         free = found < 0
         if self.pads:
@@ -153,13 +152,13 @@ class Run:
         return torch.multinomial(distribution, num_samples=1).squeeze(1)
 
     def _pay(self, distribution: torch.Tensor) -> None:
-        """Take from torch's generator what the forced positions would have taken."""
+        """Consume of torch's generator what the forced positions would have consumed."""
         for _ in range(self.owed):
             torch.multinomial(torch.ones_like(distribution), num_samples=1)
         self.owed = 0
 
     def _settle(self, ids: torch.Tensor) -> None:
-        """Leave the generator, and a cache that is given back, as the other loop leaves them."""
+        """Leave the generator, and a cache that is given back, as transformers' loop does."""
         read = ids[:, :-1]
         if self.feeder.gives_cache_back or (self.owed and self.feeder.width is None):
             self.feeder.read(read)
@@ -198,7 +197,7 @@ class Feeder:
         return self.cache is not None and bool(self.config.return_dict_in_generate)
 
     def read(self, ids: torch.Tensor) -> None:
-        """See to it that the model has read all of `ids`, int64[rows, length]."""
+        """Make sure that the model has read all of `ids`, int64[rows, length]."""
         if self._read < ids.shape[1]:
             self.logits(ids)
 
@@ -211,7 +210,7 @@ class Feeder:
         return last
 
     def _pass(self, ids: torch.Tensor) -> Any:
-        """One forward pass over what is new."""
+        """One forward pass over the ids that are new."""
         self._cover(ids.shape[1])
         if not self._read:
             first = not self.config.is_assistant
@@ -229,13 +228,13 @@ class Feeder:
         return output
 
     def _cover(self, length: int) -> None:
-        """Let mask and position ids reach `length` ids, one by one, as the other loop does."""
+        """Extend mask and position ids to `length` ids, one by one, as transformers' loop does."""
         for _ in range(length - self._covered):
             self.kwargs = self.model._update_model_kwargs_for_generation(ModelOutput(), self.kwargs)
         self._covered = max(self._covered, length)
 
 
-# Is decoding with forced ids the same as without? What is not known to be is refused.
+# Is decoding with forced ids the same as without? What may differ is refused.
 
 MODES = ("greedy_search", "sample")
 NAMES = (
@@ -252,7 +251,7 @@ NAMES = (
     "RepetitionPenaltyLogitsProcessor",
     "EncoderRepetitionPenaltyLogitsProcessor",
 )
-"""Logits processors that keep no state, forbid no id that is alone, and allow none that is not."""
+"""Logits processors that keep no state, never forbid the only allowed id, and allow no others."""
 HARMLESS = tuple(getattr(logits_process, name) for name in NAMES if hasattr(logits_process, name))
 LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, StaticLayer)
 OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
@@ -289,7 +288,7 @@ def _check_processors(processor: Any, processors: Any) -> None:
         if one is not processor and type(one) not in HARMLESS:
             raise UnsupportedFeatureError(
                 f"{type(one).__name__} with forced ids",
-                "it might count steps, or forbid the only id that is left",
+                "it might count steps, or forbid the only id that is allowed",
             )
 
 

@@ -63,8 +63,8 @@ def generate(
     of its constraint puts around it (`Tokenizer.encode_prompt`); ids are read as they are: those of
     chat messages are what `apply_chat_template` of a tokenizer of transformers makes.
     `constraints`: one for all prompts, or a list of one each, over one tokenizer and with the same
-    end-of-sequence ids. `constrain` takes those of the tokenizer; where the model names others,
-    give it `eos_ids`.
+    end-of-sequence ids. `constrain` takes those of the tokenizer; if the model names others, pass
+    them to it as `eos_ids`.
     `max_new_tokens`: ids of each text, end-of-sequence included.
     `seed`: for sampling; the global state of torch is left as it was.
     `heal`: how many of a prompt's last ids may be given back (see `decoding.heal`).
@@ -74,12 +74,13 @@ def generate(
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
 
-    A list for a list of prompts. Raises `ArgumentError` for options that the results have no room
-    for, or that are set here, and for constraints that do not go together; `DecodingError` if they
-    have no end-of-sequence id; `PromptError` and, with `close`, `BudgetTooSmallError`, which name
-    the prompt, before anything is generated; `BudgetExceededError`; UnsupportedFeatureError
-    for encoder-decoder models, continuous batching and what `ForcedDecoding` refuses; LogitsError
-    where options such as min_new_tokens forbid all that the mask allows.
+    Returns a list for a list of prompts. Raises `ArgumentError` for options that the results have
+    no room for, or that are set here, and for constraints that do not go together; `DecodingError`
+    if they have no end-of-sequence id; `PromptError` and, with `close`, `BudgetTooSmallError`,
+    which name the prompt, before anything is generated; `BudgetExceededError`;
+    `UnsupportedFeatureError` for encoder-decoder models, continuous batching and what
+    `ForcedDecoding` refuses; `LogitsError` where options such as min_new_tokens forbid all that the
+    mask allows.
     """
     check_decoder(model)
     check_options(model, options, max_new_tokens)
@@ -113,7 +114,7 @@ def _completed(
     seed: int | None,
     options: dict[str, Any],
 ) -> list[list[int]]:
-    """The ids after each prompt, with what follows the end of sequence."""
+    """The ids after each prompt, with the padding behind the end of sequence."""
     own = {name: options[name] for name in options if name not in ("logits_processor", *SET_HERE)}
     after = options.get("logits_processor") or []
     with _seeded(seed, model.device):
@@ -129,7 +130,7 @@ def _completed(
 
 
 def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> Generation:
-    """The text without what was given back."""
+    """The result, with a text that lacks what the prompt gave back."""
     if healed.healing is None:
         return result
     written = tokenizer.text_bytes(result.ids, healed.prefix)[len(healed.healing.text) :]
@@ -137,7 +138,7 @@ def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> 
 
 
 def _healed(constraints: list[Constraint], prompts: list[Any], heal: int) -> list[Healed]:
-    """Raises PromptError, naming the prompt."""
+    """Each prompt with its constraint, healed. Raises PromptError, naming the prompt."""
     found = []
     for number, (constraint, prompt) in enumerate(zip(constraints, prompts, strict=True)):
         ids = prompt_ids(constraint.tokenizer, prompt)
@@ -209,8 +210,8 @@ def check_options(model: Any, options: dict[str, Any], max_new_tokens: int) -> N
 
 
 def settings(model: Any, options: dict[str, Any]) -> Callable[[str], Any]:
-    """What `model.generate` goes by: the option, else that of the configuration given, else the
-    model's."""
+    """A function from a name to the value that `model.generate` uses: that of the options, else of
+    the configuration among them, else of the model's configuration."""
     configs = (options.get("generation_config"), model.generation_config)
 
     def setting(name: str) -> Any:
@@ -221,7 +222,8 @@ def settings(model: Any, options: dict[str, Any]) -> Callable[[str], Any]:
 
 
 def fitting(constraints: Any, count: int) -> list[Constraint]:
-    """One per prompt, which end alike. Raises ArgumentError, DecodingError."""
+    """The constraint of each prompt, if all have the same end-of-sequence ids. Raises
+    ArgumentError, DecodingError."""
     found: list[Constraint] = []
     for number, one in enumerate(one_each(constraints, count)):
         if isinstance(one, TokenTable):

@@ -19,12 +19,12 @@ from bpe_automata.errors import PromptError, TokenOutOfRangeError, UnsupportedFe
 class CausalModel:
     """model(ids) = the logits of a fresh forward pass over ids, at its last position.
 
-    `model`: a decoder of transformers, in evaluation mode. What the cache of the last call and the
-    new ids have in common is kept, the rest is cropped from the cache, and all ids that are left go
+    `model`: a decoder of transformers, in evaluation mode. The ids that the last call and the new
+    ids have in common are kept in the cache, the rest is cropped from it, and the remaining ids go
     through the model in one pass. The result is that of a fresh pass up to rounding.
 
     A cache that cannot be cropped exactly (sliding window, state space, linear attention, rounded)
-    is never cropped, nor is one used: then each call reads all ids afresh. `cached` says which.
+    is not used: each call then reads all ids afresh. `cached` says whether a cache is used.
 
     `passes`: forward passes; `fed`: ids that went through them; `cropped`: how often ids were taken
     back from the cache. One sequence at a time: going back and forth between several, as `smc` does
@@ -70,7 +70,7 @@ class CausalModel:
         check_positions(self.model.config, len(ids))
 
     def _crop(self, ids: list[int]) -> int:
-        """How many ids the cache holds, all of them a beginning of `ids`, and not the whole."""
+        """Crop the cache to a beginning of `ids` that is not the whole. Returns its length."""
         kept = min(common_length(self._ids, ids), len(ids) - 1)
         if kept < len(self._ids):
             self.cropped += 1
@@ -96,13 +96,13 @@ class CausalModel:
 
 
 def _croppable(model: Any, cache: Any) -> bool:
-    """Every layer holds every position, so that cropping leaves what a shorter text would have."""
+    """Does each layer hold every position, so that cropping leaves the cache of a shorter text?"""
     layers = getattr(cache, "layers", ())
     plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
     return plain and not is_recurrent(model, cache)
 
 
-# What a model of transformers can do: asked of the model, never guessed from its name.
+# What a model of transformers can do is asked of the model, never guessed from its name.
 
 CACHE = next(
     field.name

@@ -40,12 +40,12 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     """Masks the logits of each row by the constraint of its prompt.
 
     `constraints`: one for all prompts, or one per prompt, all over the same tokenizer; their
-    end-of-sequence ids may differ. A `TokenTable` will do as well: its prompts are no part of it.
+    end-of-sequence ids may differ. A `TokenTable` will do as well, but does not depend on prompts.
     `input_ids`: int[prompts, width] as given to `model.generate`, padded on the left;
     `attention_mask`: int[prompts, width], 0 on padding (None: no padding).
     `prefix`: start from the state after the prompt, so that prompt and completion together are
     canonical; False: as if the completion stood alone.
-    `pad_id`: allowed, beside the end-of-sequence ids, once a row has ended; needed for a table that
+    `pad_id`: allowed once a row has ended, as are the end-of-sequence ids; needed for a table that
     names no end-of-sequence ids.
 
     `model.generate` may hold several rows per prompt (beams, return sequences), next to each other.
@@ -87,8 +87,8 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         """`scores`: float[rows, V]; a new tensor with -inf where an id is not allowed.
 
         Raises LogitsError for what is no such tensor and, naming the row, where an allowed id has
-        NaN or +inf, or all of them have -inf; the last not for rows that have ended, nor where a
-        prompt has several rows: beam search goes on with the others.
+        NaN or +inf, or all of them have -inf. The last is no error in rows that have ended, nor
+        where a prompt has several rows: beam search goes on with the others.
         """
         self._asked = True
         completions, each = self._rows.completions(input_ids)
@@ -102,7 +102,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         return masked
 
     def forced(self, input_ids: torch.Tensor) -> np.ndarray:
-        """int64[rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
+        """int64[rows]: the only id that each row of `input_ids` allows next; -1 if not just one."""
         self._asked = True
         completions, each = self._rows.completions(input_ids)
         states = self._rows.states(completions, each)
@@ -112,10 +112,10 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()
     ) -> Generation:
         """How the completion `ids` of prompt number `row` ended; `ids` may end with padding.
-        `prompt`: the ids that the text comes after (where it would begin a space may be dropped).
+        `prompt`: the ids before them (without any, decoding may drop a space at the beginning).
 
         Raises `TokenNotAllowedError` for ids that the processor would not have allowed, and
-        `UnsupportedFeatureError` if nothing ever asked it: then the host dropped it.
+        `UnsupportedFeatureError` if the processor was never called: then the host dropped it.
         """
         if len(ids) and not self._asked:
             raise UnsupportedFeatureError(
@@ -144,8 +144,8 @@ def goes_on(engine: Engine[Any], state: State) -> bool:
     return bool(np.any(engine.mask(state) & ~ends))
 
 
-# What a mask over logits needs, and the errors where it does not hold. The logits of ids that are
-# not allowed are never looked at: whatever they are, the mask covers them.
+# Checks of logits, before and after they are masked. The logits of ids that are not allowed are
+# never checked: whatever they are, the mask covers them.
 
 
 def check_shape(logits: torch.Tensor, rows: int, n_ids: int) -> None:
@@ -197,8 +197,8 @@ def prefix_allowed_tokens_fn(
 ) -> Callable[[int, torch.Tensor], list[int]]:
     """fn(number of a prompt, its row so far) = the ids that `ConstraintLogitsProcessor` allows.
 
-    The arguments are those of the processor, and so are the masks, in beam search too. It is slower
-    by the making of lists of ids. transformers itself refuses it under continuous batching.
+    The arguments are those of the processor, and so are the masks, in beam search too. It is
+    slower, since it makes lists of ids. transformers itself refuses it under continuous batching.
 
     With several return sequences and one beam, transformers before 5.24 counts rows instead of
     prompts: fn then raises `UnsupportedFeatureError` (repeat the prompt instead). Raises
@@ -267,7 +267,7 @@ def only_plain_batching(model: Any) -> Iterator[None]:
 
 
 def _generating(model: Any) -> list[Any]:
-    """The model, that whose `generate` it lends, and those of its parts that can generate."""
+    """The model, the model whose `generate` it borrows, and its parts that can generate."""
     parts = model.modules() if isinstance(model, torch.nn.Module) else ()
     inner = (part for part in parts if hasattr(type(part), _ENTRY))
     found = [model, getattr(model.generate, "__self__", model), *inner]

@@ -1,4 +1,4 @@
-"""The prompts of `generate`, texts or ids, and the ids that are read."""
+"""The prompts of `generate`, texts or ids, and the ids that the model reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _plain(given: Any) -> Any:
 
 
 def prompt_ids(tokenizer: Tokenizer, prompt: Any) -> list[int]:
-    """What the model reads. Raises ArgumentError."""
+    """The ids that the model reads. Raises ArgumentError."""
     if isinstance(prompt, str):
         return tokenizer.encode_prompt(prompt)
     return list(sequence_of_ids(prompt))

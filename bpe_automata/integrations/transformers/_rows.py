@@ -1,4 +1,4 @@
-"""Where each row of a batch is in its constraint, from the ids of that row alone."""
+"""The state of the constraint in each row of a batch, derived from the ids of that row alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENDED: State = ("ended",)
 
 
 def continuous_batching() -> UnsupportedFeatureError:
-    """What to raise where a host gives ids as continuous batching does."""
+    """The error where a host gives ids as continuous batching does."""
     return UnsupportedFeatureError(
         "continuous batching",
         "it gives logits processors one id per sequence, or drops them; use model.generate without "
@@ -44,7 +44,7 @@ def continuous_batching() -> UnsupportedFeatureError:
 
 @contextmanager
 def naming(prompt: int) -> Iterator[None]:
-    """Errors about a prompt say the number of it."""
+    """Inside, errors about a prompt say its number."""
     try:
         yield
     except (BudgetTooSmallError, PromptError, TokenOutOfRangeError) as error:
@@ -61,8 +61,8 @@ class Rows:
     """The prompts of a batch, and the state that follows each of their completions.
 
     `constraints`: one for all prompts, or one per prompt; `input_ids`: int[prompts, width];
-    `attention_mask`: the same shape, 0 on padding. A memo of the last two lengths makes one
-    transition of each new id; a row that it does not know is read from its beginning.
+    `attention_mask`: the same shape, 0 on padding. With a memo of the last two lengths, each new id
+    takes one transition; a row that is not in the memo is read from its beginning.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Rows:
         return ids[:, width:], each
 
     def state(self, prompt: int, ids: np.ndarray) -> State:
-        """After the completion `ids`, int64[length], of prompt number `prompt`."""
+        """The state after the completion `ids`, int64[length], of prompt number `prompt`."""
         if len(ids) != self._length:
             self._length, self._older, self._memo = len(ids), self._memo, {}
         key = (prompt, ids.tobytes())
@@ -117,7 +117,7 @@ class Rows:
         return [(k // each, self.state(k // each, ids)) for k, ids in enumerate(completions)]
 
     def masks(self, states: Sequence[tuple[int, State]]) -> np.ndarray:
-        """int32[rows, words]: `mask` of each, in one call. Errors say the row."""
+        """int32[rows, words]: `mask` of each row, in one call. Errors say the row."""
         ended, engines = self.ended_masks, self.engines
         asked = [ended[k] if at is ENDED else (engines[k], at) for k, at in states]
         return written(found_masks(asked))
@@ -154,12 +154,12 @@ def _engine(language: Language) -> Engine[Any]:
 
 
 def _goes_on(engine: Engine[Any], state: State) -> bool:
-    """Is there anything to read? Only a table that names no end has states without."""
+    """May any id follow? Only a table without end-of-sequence ids has states where none may."""
     return bool(engine.eos_ids) or bool(engine.mask(state).any())
 
 
 def one_each(constraints: Language | Sequence[Language], count: int) -> Sequence[Language]:
-    """One per prompt. Raises ArgumentError."""
+    """The constraint of each prompt. Raises ArgumentError."""
     if isinstance(constraints, Language):
         return [constraints] * count
     are_several = isinstance(constraints, Sequence) and not isinstance(constraints, str)
@@ -236,7 +236,7 @@ def check_prompts(
     """Raises BufferShapeError for what is not int [prompts, width], at least one prompt, and
     PromptError for padding on the right, after which no model goes on with the prompt.
 
-    Without a mask, that is where one prompt of several ends with `pad_id`."""
+    Without a mask, one prompt of several that ends with `pad_id` counts as padded on the right."""
     shape, kind = tuple(input_ids.shape), input_ids.dtype
     if input_ids.ndim != 2 or not shape[0] or kind.is_floating_point or kind == torch.bool:
         raise BufferShapeError(
