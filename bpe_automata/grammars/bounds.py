@@ -30,7 +30,7 @@ def refuse(what: str, limit: int, found: int) -> NoReturn:
     """Raise the error for a grammar that is too large."""
     advice = (
         f"the grammar comes to {found:,} or more. This limit is fixed, as lark cannot be stopped: "
-        "write fewer or shorter rules, options beside each other as alternatives, lists of words "
+        "write fewer or shorter rules, adjacent optional parts as alternatives, lists of words "
         "as one regex, or compile the grammar in pieces"
     )
     raise BudgetExceededError(what, limit, advice)

@@ -1,10 +1,10 @@
 """Small models over small vocabularies: a tokenizer of characters, a compressor, an n-gram model.
 
-**Compression.** What makes the compressed file grow least is most likely:
+**Compression.** The id that makes the compressed file grow least is the most likely:
 
     logit(t | ids) = -8 ln 2 |gzip(training text + bytes(ids) + bytes(t))|,     lengths in bytes
 
-so p(t) is proportional to 2 to the power of minus the length in bits, as if that were an optimal
+so p(t) is proportional to 2 to the power of minus the length in bits, as if gzip were an optimal
 code. The idea is old; Deletang et al., *Language Modeling Is Compression*, 2023, measure it.
 Lengths are whole bytes, so many ids tie, and one byte is a factor of 256. gzip looks back 32 KiB,
 so only the end of a longer training text matters.
@@ -41,7 +41,7 @@ def character_tokenizer(text_or_alphabet: str, end: str = "<end>") -> Tokenizer:
     not read character by character. Characters outside of the vocabulary cannot be encoded:
     `encode` leaves them out, as `tokenizers` does.
 
-    Raises ArgumentError for an empty alphabet, lone surrogates, or an `end` of less than two
+    Raises ArgumentError for an empty alphabet, lone surrogates, or an `end` of fewer than two
     characters.
     """
     alphabet = sorted(set(text_or_alphabet))
@@ -142,8 +142,8 @@ class CompressionModel:
         self._trained = start.after(utf8(training_text, "training_text"))
 
     def __call__(self, ids: Sequence[int]) -> np.ndarray:
-        known = known_ids(ids, len(self._spelled))
-        here = self._trained.after(b"".join(self._spelled[i] for i in known))
+        checked = known_ids(ids, len(self._spelled))
+        here = self._trained.after(b"".join(self._spelled[i] for i in checked))
         lengths = [here.after(spelled).length() for spelled in self._spelled]
         return -_NATS_PER_BYTE * np.array(lengths, dtype=np.float64)
 
@@ -152,7 +152,8 @@ class CompressionModel:
 
 
 class Followers(NamedTuple):
-    """What follows a context. ids: int64; counts: float64, how often each; total: their sum."""
+    """The ids that follow a context. ids: int64; counts: float64, how often each does; total: the
+    sum of counts."""
 
     ids: np.ndarray
     counts: np.ndarray

@@ -1,4 +1,5 @@
-"""Plain twins of the kernels, on lists, dicts and sets: slow, short, and read like the paper.
+"""Plain twins of the kernels, on lists, dicts and sets, which are slow and short, and read like the
+paper.
 
 The published constructions (Tran-Thien 2024, technical appendix), one file each:
 
@@ -9,14 +10,13 @@ The published constructions (Tran-Thien 2024, technical appendix), one file each
     5  `product`            CartesianMerge: the product and its relevant states
     6  `product_mask`       CartesianMerge: masks
 
-`direct_merge` replays a whole merge table with 1 and 2 on a `token_dfa`; `tokenized` does so for a
-complete tokenizer, on `marked_text`; `published` has both constructions of complete tokenizers by
-their names. Besides: `lift`, all
-tokenizations; `bpe`, the min-rank loop; `pairs`, which pairs of
-tokens are canonical; `readings`, the boundary hypotheses of one text; `masks`, by trying
-everything; `encode`, a tokenizer run from its description alone; `naive`, an engine that tries
-every token with a partial regex match. Tests, notebooks and experiments
-compare the package with them; the package itself never imports them.
+`direct_merge` replays a whole merge table with 1 and 2 on a `TokenDFA`; `_tokenized` does so for a
+complete tokenizer, on marked text; `_published` has both constructions of complete tokenizers by
+their names. There are also `lift`, all tokenizations; `bpe`, the min-rank loop; `is_canonical`,
+for one token sequence; `readings`, the boundary hypotheses of one text; `lift_mask` and
+`canonical_trie`, masks by trying everything; `Encoder`, a tokenizer run from its description alone;
+and `Naive`, an engine that tries every token with a partial regex match. Tests, notebooks and
+experiments compare the package with them.
 """
 
 from bpe_automata.reference._all_texts import (

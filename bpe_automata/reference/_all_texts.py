@@ -2,8 +2,8 @@
 
     { BPE(w) : w in base* }
 
-All its states accept, and a token leads to one state wherever it is read. So all that there is to
-keep is delta(token), and for each state the tokens that it does not read.
+All its states accept, and a token leads to the same state wherever it is read. So it is enough to
+keep delta(token), and for each state the tokens that it does not read.
 
 Source: Tran-Thien 2024, technical appendix, Algorithm 3.
 """
@@ -50,7 +50,7 @@ class AllTexts:
         return right not in self.forbidden[self.delta[left]]
 
     def fused(self) -> AllTexts:
-        """The same language; states with equal forbidden sets are one."""
+        """The same language, where states with equal forbidden sets are merged."""
         number: dict[frozenset[Token], int] = {}
         of = {
             state: number.setdefault(frozenset(self.forbidden[state]), len(number))
@@ -66,7 +66,7 @@ class AllTexts:
         return fused
 
     def automaton(self) -> TokenDFA:
-        """With a transition for each state and token: as many as can be."""
+        """The automaton with all transitions, one for each state and each token that it reads."""
         dfa = TokenDFA(START, {*range(len(self.forbidden))})
         for state, forbidden in enumerate(self.forbidden):
             for token, target in self.delta.items():
@@ -90,7 +90,7 @@ def all_texts(base: Iterable[Token], merges: Iterable[Merge]) -> AllTexts:
 def _merge(texts: AllTexts, left: Token, right: Token, made: Token) -> None:
     """What Algorithms 1 and 2 do where every state accepts, and tokens have one target each."""
     state = texts.delta[left]
-    for forbidden in texts.forbidden:  # whoever reads the left token reads what it begins
+    for forbidden in texts.forbidden:  # a state that does not read `left` does not read `made`
         if left in forbidden:
             forbidden.add(made)
     if state == START or texts.users[state] != {left} or left == right:
@@ -117,7 +117,7 @@ def _merge(texts: AllTexts, left: Token, right: Token, made: Token) -> None:
 def spelled_in_symbols(
     base: Sequence[Token], merges: Sequence[Merge]
 ) -> dict[Token, tuple[Token, ...]]:
-    """The base symbols of each token that some merges make of them, in whatever way first."""
+    """The base symbols of each token that merges make of them, in the way that is found first."""
     spelled: dict[Token, tuple[Token, ...]] = {symbol: (symbol,) for symbol in base}
     size = 0
     while size < len(spelled):
@@ -135,7 +135,7 @@ def ranks_of(merges: Sequence[Merge]) -> dict[tuple[Token, Token], tuple[int, To
 
 
 def all_pairs(spelled: Mapping[Token, tuple[Token, ...]], ranks: Ranks) -> dict[Token, set[Token]]:
-    """For each token that BPE gives back on its own bytes, the ones of these that may not follow
+    """For each token that BPE gives back on its own bytes, which of these tokens may not follow
     it."""
     reachable = [token for token, symbols in spelled.items() if bpe(symbols, ranks) == [token]]
     return {

@@ -30,10 +30,10 @@ def bpe(symbols: Sequence[int], ranks: Ranks) -> list[int]:
     tokens = list(symbols)
     while True:
         pairs = list(pairwise(tokens))
-        known = [(ranks[pair][0], at) for at, pair in enumerate(pairs) if pair in ranks]
-        if not known:
+        ranked = [(ranks[pair][0], at) for at, pair in enumerate(pairs) if pair in ranks]
+        if not ranked:
             return tokens
-        _, at = min(known)
+        _, at = min(ranked)
         tokens[at : at + 2] = [ranks[pairs[at]][1]]
 
 
@@ -55,15 +55,15 @@ FOREVER = float("inf")
 
 
 def is_canonical(tokens: Sequence[int], symbols: Sequence[Sequence[int]], ranks: Ranks) -> bool:
-    """BPE of the concatenation gives the tokens back; `symbols`: the base symbols of each."""
+    """Does BPE of the concatenation give the tokens back? `symbols`: the base symbols of each."""
     return bpe([symbol for spelled in symbols for symbol in spelled], ranks) == list(tokens)
 
 
 def breaks_by_spines(left: int, right: int, derivation: Derivation, ranks: Ranks) -> bool:
-    """Some merge (u, v) of rank m has u on the right spine of `left` and v on the left spine of
-    `right`, both alive at m. Equal ranks go left to right, so v may be used up at m itself.
+    """Is there a merge (u, v) of rank m with u on the right spine of `left` and v on the left spine
+    of `right`, both alive at m? Equal ranks go left to right, so v may be used up at m itself.
 
-    These are all pairs that are broken, unless merges are tied: see `canonical.geometry`."""
+    This is true of all pairs that are broken, unless merges are tied: see `canonical.geometry`."""
     for u, u_birth, u_end in _spine(left, derivation.right, derivation.birth):
         for v, v_birth, v_end in _spine(right, derivation.left, derivation.birth):
             rank, _ = ranks.get((u, v), (FOREVER, -1))
@@ -85,7 +85,7 @@ def _spine(token: int, part: np.ndarray, birth: np.ndarray) -> Iterator[tuple[in
 
 def readings(pipeline: Pipeline, text: str) -> list[tuple[int, ...]]:
     """For each reading of `text` that survives to its end: the positions (character indexes) where
-    it puts a boundary, 0 included. Added tokens are not looked at. Text with a character that no
+    it puts a boundary, 0 included. Added tokens are read as text. Text with a character that no
     token spells has no reading."""
     boundaries = pipeline.boundaries
     alive: list[tuple[int, tuple[int, ...]]] = [(0, ())]

@@ -23,7 +23,8 @@ from bpe_automata.reference._token_dfa import State, Token, TokenDFA, reach
 
 
 def merge_pair(dfa: TokenDFA, a: Token, b: Token, ab: Token) -> bool:
-    """Carry the merge out in place, at each state between an a and a b; was there one?"""
+    """Carry the merge out in place, at each state between an a and a b. Returns whether there was
+    one."""
     states = dfa.between(a, b)
     for state in states:
         merge_at(dfa, state, a, b, ab)
@@ -31,17 +32,17 @@ def merge_pair(dfa: TokenDFA, a: Token, b: Token, ab: Token) -> bool:
 
 
 def merge_at(dfa: TokenDFA, state: State, a: Token, b: Token, ab: Token) -> None:
-    """Lead around `state`, between an a and a b. What else comes there, or leaves it, stays."""
+    """Let ab lead around `state`, and remove a b through it; all other paths through it stay."""
     sources, target = dfa.sources(state, a), dfa.out[state][b]
     for source in sources:
         dfa.add(source, ab, target)
-    entered = state == dfa.start or any(token != a for token in dfa.into[state])
-    left = state in dfa.accepting or any(token != b for token in dfa.out[state])
-    if not entered and not left:
+    entered_otherwise = state == dfa.start or any(token != a for token in dfa.into[state])
+    left_otherwise = state in dfa.accepting or any(token != b for token in dfa.out[state])
+    if not entered_otherwise and not left_otherwise:
         dfa.remove_state(state)
-    elif not entered:
+    elif not entered_otherwise:
         dfa.remove(state, b)
-    elif not left:
+    elif not left_otherwise:
         for source in sources:
             dfa.remove(source, a)
     else:
@@ -82,7 +83,8 @@ def steps(dfa: TokenDFA, merges: Iterable[Merge]) -> Iterator[tuple[Merge, Token
 
 
 def apply(dfa: TokenDFA, merge: Merge) -> bool:
-    """One merge in place; was there anything to merge? Raises ImproperMergeTableError."""
+    """Carry one merge out in place. Returns whether there was anything to merge. Raises
+    ImproperMergeTableError."""
     left, right, made = merge
     try:
         if left == right:
@@ -96,7 +98,7 @@ def apply(dfa: TokenDFA, merge: Merge) -> bool:
 
 
 def replay(symbols: Iterable[Token], merges: Iterable[Merge]) -> list[Token]:
-    """The same rules on one sequence: each in turn, wherever it applies, left to right."""
+    """The same merges on one sequence: each in turn, wherever it applies, left to right."""
     tokens = [*symbols]
     for left, right, made in merges:
         at = 0
@@ -111,15 +113,15 @@ def replay(symbols: Iterable[Token], merges: Iterable[Merge]) -> list[Token]:
 #
 #     L(merge_twin(dfa, a, aa)) = { sequences of L(dfa) with a a replaced by aa, left to right }
 #
-# In a run of a's the second, fourth, ... are swallowed by the one before. So a state in the middle
-# of such runs is told apart by the parity of the a's that led to it, and only after an odd number
-# of them is the next a merged.
+# In a run of a's the second, fourth, ... are merged into the one before. So a state in the middle
+# of such runs is split by the parity of the a's that led to it, and the next a is merged only after
+# an odd number of them.
 #
 # Source: Tran-Thien 2024, technical appendix, Algorithm 2.
 
 
 def merge_twin(dfa: TokenDFA, a: Token, aa: Token) -> bool:
-    """Carry the merge out in place; was there anything to merge?"""
+    """Carry the merge out in place. Returns whether there was anything to merge."""
     even = dfa.between(a, a)
     if not even:
         return False
@@ -141,7 +143,7 @@ def _copy(dfa: TokenDFA, state: State, twin: State) -> None:
 
 
 def _alternate(dfa: TokenDFA, a: Token, odd: dict[State, State]) -> None:
-    """An a leads from an even state, or from outside, to an odd one, and back."""
+    """Let a lead from an even state, or from outside, to an odd one; it leads back already."""
     after_odd = set(odd.values())
     for source in dfa.readers[a] - after_odd:
         target = dfa.out[source][a]
@@ -150,8 +152,8 @@ def _alternate(dfa: TokenDFA, a: Token, odd: dict[State, State]) -> None:
 
 
 def _remove_unreached(dfa: TokenDFA, twins: set[State]) -> None:
-    """Some states had only one parity. All other states are reached as before: every path of the
-    old automaton has one in the new one."""
+    """Remove the states of a parity that never occurs. All other states are reached as before:
+    every path of the old automaton has one in the new one."""
     twins = {state for state in twins if state in dfa.out}
     from_outside = {
         s for s in twins if s == dfa.start or not set().union(*dfa.into[s].values()) <= twins

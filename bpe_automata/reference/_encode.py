@@ -1,10 +1,11 @@
-"""`encode`, read off a `Description` step by step: no automaton, no table, nothing shared.
+"""Runs `encode` from a `Description` alone, step by step, without automata or tables.
 
     cut out added tokens, normalize, cut out those that are looked for after it, put a space before,
     split, BPE on each piece
 
-Splitting is left to the regex engine that the tokenizer runs on: `tokenizers.pre_tokenizers.Split`
-for Oniguruma; for fancy-regex tiktoken itself, which is asked for one match at a time.
+Splitting is done by the regex engine that the tokenizer runs on: by
+`tokenizers.pre_tokenizers.Split` for Oniguruma; by tiktoken itself for fancy-regex, which is asked
+for one match at a time.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ Split = Callable[[SplitRule, str], list[str]]
 
 
 class Encoder:
-    """The description as a function from text to ids. A text that BPE has no symbols for gives None
-    in their place."""
+    """The description as a function from text to ids, with None for each character or byte that
+    BPE has no symbol for."""
 
     def __init__(self, description: Description, dialect: str = "oniguruma") -> None:
-        """`dialect`: of the backend's engine. Raises UnsupportedTokenizerError for options of added
-        tokens that are not written out here."""
+        """`dialect`: that of the backend's engine. Raises UnsupportedTokenizerError for options of
+        added tokens that are not implemented here."""
         if any(t.lstrip or t.rstrip or t.single_word for t in description.cut_out):
             raise UnsupportedTokenizerError("added tokens", "lstrip, rstrip, single_word", "")
         self._description = description
@@ -84,7 +85,7 @@ class Encoder:
         return [*ids, *bpe(run, self._ranks)]
 
     def _symbols(self, piece: str) -> Iterator[int | None]:
-        """Base symbols; the bytes of a character that is none; None where there is neither."""
+        """The base symbol of each character, else those of its bytes; None for a missing one."""
         base, fallback = self._description.base, self._description.byte_tokens
         for character in piece:
             data = character.encode("utf-8")
@@ -107,8 +108,8 @@ def _prefixed(piece: str, prefix: Prefix, begins: bool) -> str:
 
 
 def _finder(added: list[AddedToken]) -> Callable[[str], list[str | AddedToken]]:
-    """Cuts the added tokens out of a text, the leftmost first, the longest of those that begin at
-    one place."""
+    """A function that cuts the added tokens out of a text, the leftmost first, and the longest of
+    those that begin at one position."""
     by_content = {token.content: token for token in added}
     longest_first = sorted(by_content, key=len, reverse=True)
     pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
@@ -138,8 +139,8 @@ def _splitter(rule: SplitRule) -> pre_tokenizers.PreTokenizer:
 
 
 def _tiktoken_split(rule: SplitRule, text: str) -> list[str]:
-    """The matches of the pattern. It looks at nothing before a match, so the next match is the
-    first one of the text that is left; a text that no match begins loses a character."""
+    """The matches of the pattern. It looks at nothing before a match, so the next match is the one
+    at the start of the remaining text; if there is none, a character is dropped."""
     pieces = []
     while text:
         piece = bytes(_at_the_start(rule.pattern)(text)).decode("utf-8")

@@ -1,4 +1,4 @@
-"""The naive engine: every token tried with a partial regex match.
+"""The naive engine, which tries every token with a partial regex match.
 
     mask(text) = { t : text + bytes(t) matches, or begins something that does }
 
@@ -6,16 +6,16 @@ That is how guided decoding was first done, and is still explained: no automaton
 package `regex` for each token of the vocabulary at each step. Half a character at the end of the
 bytes counts if some character that begins with it does.
 
-`regex.fullmatch(pattern, text, partial=True)` is trusted, and this is where it may not be
-(tests/constructions/test_lift.py shows each):
+`regex.fullmatch(pattern, text, partial=True)` is trusted, although it errs in these cases (each is
+tested in tests/constructions/test_lift.py):
 
     lazy repetition     after a lazy repetition of one character it says yes to what cannot go on:
                         `a+?b` and `ac`. Refused here; for whole texts laziness means nothing
     parts without text  `a|b[^\\s\\S]`: it says that `b` can go on
     the vocabulary      it says that some text goes on, not that the ids can spell it. So these are
                         the lift's masks only where every character has an id
-    the language        is that of `regex`, whose `\\w`, `\\s` and newest characters are not
-                        those of Python's `re`
+    the language        it reads the pattern as `regex` does, whose `\\w`, `\\s` and newest
+                        characters are not those of Python's `re`
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Naive:
     def __init__(self, tokenizer: Tokenizer, pattern: str, eos_ids: tuple[int, ...] = ()) -> None:
         """Raises RegexError (lazy repetition too), UnsupportedTokenizerError where `encode` puts a
         space before the text, EmptyLanguageError, and for `eos_ids` TokenOutOfRangeError and
-        ArgumentError. `dfa` is told to others, no mask looks at it."""
+        ArgumentError. `dfa` is there for other code; no mask uses it."""
         if tokenizer.description.prefix is not Prefix.NONE:
             why = "the naive engine reads the text as ids spell it, with the space put before it"
             raise UnsupportedTokenizerError("prefix", tokenizer.description.prefix.value, why)
@@ -117,7 +117,7 @@ def naive_constraint(
 
 
 def _whole_characters(data: bytes) -> tuple[str, bytes]:
-    """The characters of some bytes, and what is left at the end or cannot be read."""
+    """The characters of some bytes, and the remaining bytes, from the first that is not read on."""
     try:
         return data.decode("utf-8"), b""
     except UnicodeDecodeError as error:
@@ -165,8 +165,8 @@ def _is_lazy(tree: Tree) -> bool:
     )
 
 
-# Any engine against masks that come of trying everything: a trie of all canonical sequences up to a
-# length.
+# Compares any engine with masks that are found by trying everything: with a trie of all canonical
+# sequences up to a length.
 
 Trie = dict[tuple[int, ...], set[int | None]]
 """Ids read so far -> the ids that go on; None: the text may end here."""
@@ -175,8 +175,9 @@ Trie = dict[tuple[int, ...], set[int | None]]
 def lift_mask(
     tokenizer: Tokenizer, dfa: ByteDFA, state: int, eos_ids: Collection[int] = ()
 ) -> set[int]:
-    """{ id : its bytes lead from `state` to where acceptance is in reach }, every id tried, and
-    end-of-sequence where the state accepts. In reach for bytes, all of which must have a token."""
+    """{ id : its bytes lead from `state` to where acceptance can be reached }, every id tried, and
+    end-of-sequence ids where `state` accepts. Requires that every byte has a token, since the end
+    is reached by bytes."""
     distance = dfa.far
     ids = set(eos_ids) if dfa.accepting[state] else set()
     for token, spelled in enumerate(tokenizer.spellings):
@@ -192,10 +193,10 @@ def canonical_trie(
     banned: Collection[int] = (),
 ) -> Trie:
     """The trie of `encode(prompt + s)` over all strings s of a finite language, below the prompt's
-    own ids `prefix`. Left out: texts whose ids do not spell them (a character without a token),
-    do not begin with `prefix`, or hold a banned id (end of sequence is never text). Empty where
-    `prefix` ends inside a character: `decode` would show that as U+FFFD, which is another text, and
-    one whose ids may begin alike."""
+    own ids `prefix`. A text is left out if its ids do not spell it (a character without a token),
+    do not begin with `prefix`, or hold a banned id (end of sequence is never text). The trie is
+    empty if `prefix` ends inside a character: `decode` would give U+FFFD for that, which is another
+    text, whose ids may begin alike."""
     try:
         prompt = tokenizer.text_bytes(prefix).decode()
     except UnicodeDecodeError:
@@ -227,7 +228,7 @@ class Mismatch(NamedTuple):
 
 def compare(engine: Engine[Any], state: Any, trie: Trie) -> Iterator[Mismatch | None]:
     """Every mask of the engine below `state` against a finite trie: None for each that is equal.
-    Below a mask that differs only what both have is looked at."""
+    Below a mask that differs, only the ids that both have are followed."""
     eos = set(engine.eos_ids)
     stack: list[tuple[tuple[int, ...], Any]] = [((), state)]
     while stack:

@@ -43,7 +43,7 @@ class CartesianProduct:
         return reach({pair for pair in after if pair[0] in self.lifted.accepting}, before)
 
     def readable(self, pair: Pair) -> list[tuple[Token, Pair]]:
-        """What both automata read, and where it leads."""
+        """(token, pair behind it) of each token that both automata read."""
         state, text = pair
         forbidden, delta = self.texts.forbidden[text], self.texts.delta
         return [

@@ -1,4 +1,4 @@
-"""The two constructions that this package is called after, by name, for complete tokenizers.
+"""The two constructions that this package is named after, for complete tokenizers.
 
     direct_merge(tokenizer, language) = cartesian_merge(tokenizer, language)
                                       = { ids in D : bytes(ids) in language }
@@ -46,7 +46,7 @@ def cartesian_merge(
     language: a regex or a byte DFA; eos_ids: ids that are never text. Raises what `constrain` and
     `Constraint.automaton` raise: EmptyLanguageError among others.
 
-    The article's example, beside all tokenizations:
+    The article's example, next to the automaton of all tokenizations:
 
     >>> from bpe_automata import Tokenizer, cartesian_merge, constrain
     >>> tokenizer, language = Tokenizer.load("smollm2"), "boolean: ((true)|(false))"

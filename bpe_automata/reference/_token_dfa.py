@@ -21,7 +21,7 @@ Token = int
 @dataclass
 class TokenDFA:
     """out[s][t]: where t leads from s; into[s][t]: from where t leads to s; readers[t]: the states
-    that t leads from. The three say the same; only `add` and `remove` change them."""
+    that t leads from. All three hold the same transitions; only `add` and `remove` change them."""
 
     start: State
     accepting: set[State] = field(default_factory=set)
@@ -56,16 +56,16 @@ class TokenDFA:
         return ("new", next(self._fresh))
 
     def add(self, source: State, token: Token, target: State) -> None:
-        """Raises NondeterministicError where `token` leads elsewhere already: a merge table that
-        makes it so is improper."""
-        known = self.out[source].setdefault(token, target)
-        if known != target:
-            raise NondeterministicError((source, token, known), (source, token, target))
+        """Add a transition. Raises NondeterministicError if `token` leads elsewhere already: a
+        merge table that causes this is improper."""
+        present = self.out[source].setdefault(token, target)
+        if present != target:
+            raise NondeterministicError((source, token, present), (source, token, target))
         self.into[target][token].add(source)
         self.readers[token].add(source)
 
     def remove(self, source: State, token: Token) -> None:
-        """Take one transition away."""
+        """Remove one transition."""
         target = self.out[source].pop(token)
         self.into[target][token].discard(source)
         if not self.into[target][token]:
@@ -78,7 +78,7 @@ class TokenDFA:
         self.add(source, token, target)
 
     def remove_state(self, state: State) -> None:
-        """Take a state away, with all transitions from and to it."""
+        """Remove a state, with all transitions from and to it."""
         for token in [*self.out[state]]:
             self.remove(state, token)
         for token, sources in [*self.into[state].items()]:
@@ -88,7 +88,7 @@ class TokenDFA:
         self.accepting.discard(state)
 
     def keep(self, states: set[State]) -> None:
-        """Take all other states away; a start among them stays, with nothing to read."""
+        """Remove all other states; of the start only the transitions can be removed."""
         for state in self.states() - states:
             self.remove_state(state)
 
@@ -100,11 +100,11 @@ class TokenDFA:
 
     def between(self, before: Token, after: Token) -> list[State]:
         """The states with an incoming `before` and an outgoing `after`."""
-        left = self.readers.get(after)
-        if not left:
+        readers = self.readers.get(after)
+        if not readers:
             return []
         entered = {self.out[source][before] for source in self.readers.get(before, ())}
-        return [state for state in left if state in entered]
+        return [state for state in readers if state in entered]
 
     def states(self) -> set[State]:
         """All states."""
@@ -134,22 +134,22 @@ class TokenDFA:
     def sequences(
         self, longest: int, size: Mapping[Token, int] | None = None
     ) -> set[tuple[Token, ...]]:
-        """All sequences of the language of at most `longest` tokens; with `size`, whose tokens have
-        at most that size together."""
+        """All sequences of the language of at most `longest` tokens; with `size`, those in which
+        the sizes of the tokens sum to at most `longest`."""
         found: set[tuple[Token, ...]] = set()
         todo: list[tuple[tuple[Token, ...], State, int]] = [((), self.start, longest)]
         while todo:
-            tokens, state, left = todo.pop()
+            tokens, state, room = todo.pop()
             if state in self.accepting:
                 found.add(tokens)
             for token, target in self.out[state].items():
-                rest = left - (size[token] if size else 1)
+                rest = room - (size[token] if size else 1)
                 if rest >= 0:
                     todo.append(((*tokens, token), target, rest))
         return found
 
     def copy(self) -> TokenDFA:
-        """The same automaton, to be changed apart."""
+        """An independent copy."""
         twin = TokenDFA(self.start, set(self.accepting))
         for transition in self.transitions():
             twin.add(*transition)

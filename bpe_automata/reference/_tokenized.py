@@ -4,8 +4,9 @@
 
 The merges are replayed on marked text, then the marks are erased. This shares with the fast
 construction the compiled pipeline (boundary hypotheses, text automaton, UTF-8 table, prefix) and
-the derivations, for which tokens no merge makes and for the order of improper tables; these have
-tests of their own. It shares no pairs, rectangles, token classes, hypothesis sets or relevance.
+the derivations, which say what tokens no merge makes, and give the order of improper tables; both
+have tests of their own. It shares no pairs, rectangles, token classes, hypothesis sets or
+relevance.
 
 Source: Tran-Thien 2024 for DirectMerge; marked text is ours.
 """
@@ -53,16 +54,16 @@ def direct_merged(
 
 
 def merges_in_order(description: Description) -> list[Merge]:
-    """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
-    improper table the derivations, each right after its parts, which is when encoders carry them
-    out. Raises ImproperMergeTableError where encoders have no such order: see
+    """The merges in the order of the table, where the last listing of a pair counts, as for
+    encoders; for an improper table the derivations, each right after its parts, which is when
+    encoders carry it out. Raises ImproperMergeTableError where encoders have no such order: see
     `canonical.geometry`."""
     derivation = derive(description)
     if len(np.unique(derivation.epoch)) < len(derivation.epoch):
         if not Geometry(derivation).ordered:
             raise ImproperMergeTableError(
-                "some merges are carried out in an order that depends on the place in the text, so "
-                "they cannot be replayed one after the other; use the canonical automaton"
+                "some merges are carried out in an order that depends on the position in the text, "
+                "so they cannot be replayed one after the other; use the canonical automaton"
             )
         return [(left, right, made) for left, right, made in derivation.proper.tolist()]
     by_rank = sorted(merge_ranks(description).items(), key=lambda item: item[1][0])
@@ -82,13 +83,14 @@ def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
 
 
 def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
-    """The same automaton, to be changed."""
+    """The same automaton in a form that can be changed."""
     accepting = [state for state in automaton.states() if automaton.accepting[state]]
     return TokenDFA.of(automaton.transitions(), automaton.start, accepting)
 
 
 def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAutomaton:
-    """The same automaton, to be compared, counted, drawn. `spellings`: the bytes of each token."""
+    """The same automaton in a form that can be compared, counted and drawn. `spellings`: the bytes
+    of each token."""
     states = [dfa.start, *sorted(dfa.states() - {dfa.start}, key=str)]
     return TokenAutomaton.from_transitions(
         dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
@@ -102,9 +104,9 @@ def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAu
 #
 # A merge never mentions #, so it cannot cross a boundary. Added tokens are symbols of their own as
 # well, since an ordinary token may have the same id; and so are the tokens that are only ever whole
-# pretokens (`ignore_merges`). A state holds one state of each automaton that `encode` asks: the
-# regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are. Of
-# several hypotheses one is guessed; a wrong one dies out.
+# pretokens (`ignore_merges`). A state holds one state of each automaton that describes `encode`:
+# of the regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are.
+# Of several hypotheses one is guessed; a wrong one dies out.
 
 OFF, WHOLE, ROOT = -1, -2, 0
 BEGINNING = 0
@@ -124,8 +126,8 @@ class State(NamedTuple):
 
 
 class Pieces:
-    """The tokens that no merge makes, but that a pretoken of that text becomes (`ignore_merges`);
-    and the trie of their base symbols, since such a pretoken is not spelled otherwise."""
+    """The tokens that no merge makes, but that a pretoken with their text becomes
+    (`ignore_merges`); and the trie of their base symbols, as such a pretoken has no other ids."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokens: dict[int, bytes] = {}
@@ -190,7 +192,7 @@ class MarkedText:
         ).trimmed()
 
     def id_of(self, symbol: int) -> int | None:
-        """The token that a symbol is once the merges are done; None for #."""
+        """The token that a symbol stands for after the merges; None for #."""
         if symbol <= self.boundary:
             return None if symbol == self.boundary else symbol
         return int(self._pipeline.text.ids[symbol - self.boundary - 1])

@@ -255,9 +255,9 @@ def _intersect_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
 
 def intersect_children(one: Child, other: Child) -> Child:
     """The child with the values of both, computed when they are needed."""
-    if one is other or other.known is ALL or one is NOTHING:
+    if one is other or other.computed is ALL or one is NOTHING:
         return one
-    if one.known is ALL or other is NOTHING:
+    if one.computed is ALL or other is NOTHING:
         return other
     return Child(lambda: intersection(one.values, other.values))
 

@@ -163,7 +163,7 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
     prefix = tuple(child(below(part.pointer, keyword, at)) for at in range(len(listed)))
     rest = child(below(part.pointer, others)) if others in schema else ANYTHING
     fewest, most = _count(part, "minItems") or 0, _count(part, "maxItems")
-    if rest.known is NONE:  # no items but those of the prefix
+    if rest.computed is NONE:  # no items but those of the prefix
         fewest = min(fewest, len(prefix) + 1)
         most = None if most is None else min(most, len(prefix))
     return ArrayShape(
@@ -280,7 +280,7 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
             advice = "patterns that overlap make more classes of names; make them disjoint"
             raise BudgetExceededError("classes of names", _MAX_CLASSES, advice)
     found = ((one, before or others) for one, before in classes)
-    return tuple((one, child) for one, child in found if child.known is not NOTHING.known)
+    return tuple((one, child) for one, child in found if child.computed is not NOTHING.computed)
 
 
 def _count(part: Part, keyword: str) -> int | None:

@@ -45,7 +45,7 @@ class Child:
         return self._find()
 
     @property
-    def known(self) -> Values | None:
+    def computed(self) -> Values | None:
         """The values if they have been computed, else None."""
         return self.__dict__.get("values")
 
@@ -236,7 +236,7 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
 
 def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
     """Whether the child is proved to have no value."""
-    if child.known is not None and _has_scalars(child.known):
+    if child.computed is not None and _has_scalars(child.computed):
         return False
     nested = _nested.get()
     fuel = min(fuel, FUEL - nested)

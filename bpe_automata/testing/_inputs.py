@@ -54,7 +54,7 @@ def resegmentations(draw: st.DrawFn, tokenizer: Tokenizer, text: str) -> list[in
 
 @st.composite
 def spellings_of(draw: st.DrawFn, tokenizer: Tokenizer, data: bytes) -> list[int]:
-    """Random ids that spell `data` from left to right, or the prefix where tokens end."""
+    """Random ids that spell `data` from left to right, or only a prefix where no token goes on."""
     ids_of, longest = tokenizer.derived("ids of bytes", _ids_of_bytes)
     found: list[int] = []
     at = 0
@@ -63,7 +63,7 @@ def spellings_of(draw: st.DrawFn, tokenizer: Tokenizer, data: bytes) -> list[int
         options = [i for stretch in stretches for i in ids_of.get(stretch, ())]
         if not options:
             break
-        found.append(draw(st.sampled_from(options[::-1])))  # the longest first: it is simplest
+        found.append(draw(st.sampled_from(options[::-1])))  # the longest is the simplest example
         at += len(tokenizer.token_bytes(found[-1]))
     return found
 

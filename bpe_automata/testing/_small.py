@@ -201,7 +201,8 @@ def _alternation(piece: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @cache
 def _is_modelled(pattern: str) -> bool:
-    """Does the engine accept it, does it never match the empty string, are its hypotheses few?"""
+    """Whether the engine accepts the pattern, it never matches the empty string, and it has few
+    hypotheses."""
     try:
         tokenizer = small_tokenizer("abc1 \n'é日", pretokenizer=split({"Regex": pattern}))
         compile_pipeline(tokenizer.description, tokenizer.backend.engine)

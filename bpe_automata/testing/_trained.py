@@ -43,7 +43,7 @@ REFUSALS = (
     TokenizerMismatchError,
 )
 """The errors of a refused tokenizer; any other error is a bug. The last is rare: comparing with the
-library finds, for one, an unknown token whose own text is lost before BPE sees it."""
+library finds, for example, an unknown token whose own text is lost before BPE sees it."""
 
 _WORDS = ("the ", " cat", "ab", "ba", "aab", "é", "e\u0301", "日本", "Ab", "12", "'s", " \n", "  ")
 
@@ -51,19 +51,19 @@ _WORDS = ("the ", " cat", "ab", "ba", "aab", "é", "e\u0301", "日本", "Ab", "1
 @st.composite
 def tokenizer_files(draw: st.DrawFn) -> Json:
     """The content of a random `tokenizer.json`, with some 10 to 600 ids. About one in ten is
-    refused, for reasons that only reading it shows."""
+    refused, for reasons that are found only when it is read."""
     chosen = draw(parts())
     data = _trained(draw, chosen)
     data["decoder"] = chosen.decoder
     model = data["model"]
-    model["vocab"] = model["vocab"] or {"a": 0}  # nothing may be left of the text to train on
+    model["vocab"] = model["vocab"] or {"a": 0}  # normalizing may remove the whole training text
     _spoil(draw, model)
     if chosen.byte_fallback:
         _add_byte_tokens(draw, model)
     _add_unknown(draw, model)
     # A token of unknown characters may be a pretoken of its own; that is refused.
-    known = all(c in model["vocab"] for c in "<unk>") or "<unk>" not in model["vocab"]
-    model["ignore_merges"] = draw(st.sampled_from((False, False, True))) and known
+    spellable = all(c in model["vocab"] for c in "<unk>") or "<unk>" not in model["vocab"]
+    model["ignore_merges"] = draw(st.sampled_from((False, False, True))) and spellable
     _add_tokens(data, chosen.added)
     return data
 
@@ -114,12 +114,12 @@ def _spoil(draw: st.DrawFn, model: Json) -> None:
     merges = model["merges"]
     if not merges or not draw(st.booleans()):
         return
-    place = st.integers(0, len(merges) - 1)
+    position = st.integers(0, len(merges) - 1)
     for _ in range(draw(st.integers(0, 2))):
-        merges.append(merges[draw(place)])
-    for at in draw(st.lists(place, max_size=2, unique=True)):
+        merges.append(merges[draw(position)])
+    for at in draw(st.lists(position, max_size=2, unique=True)):
         merges[at], merges[at - 1] = merges[at - 1], merges[at]
-    for at in sorted(draw(st.lists(place, max_size=2, unique=True)), reverse=True):
+    for at in sorted(draw(st.lists(position, max_size=2, unique=True)), reverse=True):
         if not _is_part(merges[at], merges):
             del merges[at]
 
@@ -142,7 +142,7 @@ def _add_byte_tokens(draw: st.DrawFn, model: Json) -> None:
 
 
 def _add_unknown(draw: st.DrawFn, model: Json) -> None:
-    """Sometimes add an unknown token; with `fuse_unk` a character of its text must be known."""
+    """Sometimes add an unknown token; with `fuse_unk` a character of its text must be a token."""
     if draw(st.sampled_from((True, False, False))):
         vocabulary = model["vocab"]
         vocabulary.setdefault("<unk>", len(vocabulary))
@@ -157,9 +157,9 @@ def _add_tokens(data: Json, entries: list[Json]) -> None:
     vocabulary = data["model"]["vocab"]
     fresh = len(vocabulary)
     for entry in entries:
-        known = vocabulary.get(entry["content"])
-        data["added_tokens"].append({"id": fresh if known is None else known, **entry})
-        fresh += known is None
+        number = vocabulary.get(entry["content"])
+        data["added_tokens"].append({"id": fresh if number is None else number, **entry})
+        fresh += number is None
 
 
 # ---------------------------------------------------------------- components
@@ -168,7 +168,7 @@ def _add_tokens(data: Json, entries: list[Json]) -> None:
 @dataclass(frozen=True)
 class Parts:
     """normalizer, pretokenizer, decoder: as in the file; added: added tokens without ids;
-    byte_level: is it the byte alphabet? byte_fallback: are there byte tokens?"""
+    byte_level: is the alphabet that of bytes? byte_fallback: are there byte tokens?"""
 
     normalizer: Json | None
     pretokenizer: Json | None
@@ -319,8 +319,8 @@ def _as_json(part: pre_tokenizers.PreTokenizer) -> Json:
 
 
 def added_tokens(byte_level: bool, may_be_normalized: bool = True) -> st.SearchStrategy[list[Json]]:
-    """Up to three added tokens, without ids; not `é` with the byte alphabet, which is how a byte is
-    written, so it would have that byte's id."""
+    """Up to three added tokens, without ids. With the byte alphabet, `é` is not among them: it is
+    how a byte is written, so the token would have that byte's id."""
     names = ["lstrip", "rstrip", "single_word", "special"]
     names += ["normalized"] * may_be_normalized
     rarely = st.sampled_from((False, False, False, True))

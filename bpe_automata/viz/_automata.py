@@ -1,5 +1,5 @@
 """Draws automata over bytes or ids, with one arrow for all symbols that lead from one state to
-another. A small automaton is drawn as a whole, of others what is near a path."""
+another. A small automaton is drawn as a whole, a larger one only near a path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Step = tuple[int, int]  # source, target
 
 
 class Automaton(Protocol):
-    """What a picture asks of an automaton."""
+    """What a picture needs of an automaton."""
 
     @property
     def start(self) -> int: ...
@@ -29,7 +29,7 @@ class Automaton(Protocol):
 
 
 class Drawn(NamedTuple):
-    """nodes and edges of a drawing; is_whole: of all states that the start leads to? route: the
+    """nodes and edges of a drawing; is_whole: are they all that the start leads to? route: the
     states of the path, as far as it can be read."""
 
     nodes: tuple[Node, ...]
@@ -45,11 +45,12 @@ def drawn(
     lit: bool,
     has_end: bool = True,
 ) -> Drawn:
-    """What is drawn: all that the start leads to, or if that is over 40 states or 120 arrows the
-    states of the path (at most 100 symbols of it), with the arrows from them, to at most 40 states.
+    """What is drawn: all that the start leads to; if that is over 40 states or 120 arrows, only the
+    states of the path (its first 100 symbols) and the arrows from them, to at most 40 states.
 
-    label: makes that of an arrow, of its symbols and of those that the path reads there. lit: is
-    the path highlighted? has_end: are the states finitely many, so that one may look at all?"""
+    label: makes the label of an arrow from its symbols and from those that the path reads there.
+    lit: is the path highlighted? has_end: are there finitely many states, so that all may be
+    visited?"""
     route = _route(automaton, path[:LONGEST_PATH])
     read: dict[_Step, list[int]] = {}
     for step, symbol in zip(pairwise(route), path, strict=False):
@@ -87,7 +88,7 @@ def _route(automaton: Automaton, path: Iterable[int]) -> list[int]:
 
 
 def _reached(automaton: Automaton) -> list[int]:
-    """The start and the states after it; at most one more than are drawn."""
+    """The start and the states that it leads to; at most one more than are drawn."""
     found = [automaton.start]
     for state in found:
         found += [q for q in np.unique(automaton.row(state)[1]).tolist() if q not in found]
@@ -97,8 +98,8 @@ def _reached(automaton: Automaton) -> list[int]:
 
 
 def _arrows(automaton: Automaton, states: Iterable[int]) -> dict[_Step, np.ndarray]:
-    """The symbols of the arrows that leave some states: of many, of those between them, and of a
-    few others that most symbols lead to."""
+    """The symbols of the arrows that leave some states. If they lead to too many others, only the
+    arrows between the given states and to those others that most symbols lead to."""
     found: dict[_Step, np.ndarray] = {}
     visited = set(states)
     for state in states:

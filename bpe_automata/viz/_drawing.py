@@ -1,4 +1,4 @@
-"""Defines drawings, labelled graphs whose labels are ready to be shown, and makes such labels."""
+"""Defines drawings, labelled graphs whose labels are ready to be printed, and makes such labels."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Edge:
 class Drawing:
     """A labelled graph. Raises BrokenDrawingError for an edge from or to a node that is missing.
 
-    Labels are shown as they are, with only unprintable characters escaped; `visible` makes a label
-    of raw text.
+    Labels are printed as they are, with only unprintable characters escaped; `visible` makes a
+    label of raw text.
     """
 
     nodes: tuple[Node, ...]
@@ -93,11 +93,11 @@ class Shown:
     """What notebooks and terminals show: a picture, a row of them, a text in pieces."""
 
     def text(self) -> str:
-        """For a terminal."""
+        """The text for a terminal."""
         raise NotImplementedError
 
     def html(self) -> str:
-        """For a page."""
+        """The HTML for a page."""
         raise NotImplementedError
 
     def best(self) -> tuple[str, str]:
@@ -105,8 +105,8 @@ class Shown:
         return "text/html", self.html()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        kind, shown = self.best()
-        return {"text/plain": self.text(), kind: shown}
+        kind, best = self.best()
+        return {"text/plain": self.text(), kind: best}
 
     def __str__(self) -> str:
         return self.text()
@@ -148,13 +148,13 @@ def printable(text: str) -> str:
 
 
 def edge_label(labels: Sequence[str], most: int = 6) -> str:
-    """A label for several: "a, b, c … +12 more". The empty word is written ε, and a label with a
+    """One label for several: "a, b, c … +12 more". The empty word is written ε, and a label with a
     comma is quoted, because commas separate labels. Raises ArgumentError if `most` is negative."""
     if most < 0:
         raise ArgumentError(f"most is {most}: give how many labels to show, from 0 on")
     if len(labels) > most + 1:  # "+1 more" would be as long as the label itself
-        shown = f"{edge_label(labels[:most], most)} " if most else ""
-        return f"{shown}… +{len(labels) - most:,} more"
+        first = f"{edge_label(labels[:most], most)} " if most else ""
+        return f"{first}… +{len(labels) - most:,} more"
     if len(labels) == 1:
         return labels[0] or "ε"
     return ", ".join(f"‘{label}’" if "," in label else label or "ε" for label in labels)

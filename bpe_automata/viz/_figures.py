@@ -19,7 +19,7 @@ from bpe_automata.viz._drawing import (
     Node,
     wrapped,
 )
-from bpe_automata.viz._layout import FONT, LINE, Layout, Routes, lay_out, loop, route, shown, width
+from bpe_automata.viz._layout import FONT, LINE, Layout, Routes, glyphs, lay_out, loop, route, width
 
 _MARGIN, _RING = 6.0, 3.4  # points: around everything, and between an accepting node's two lines
 _ENTRY = 24.0  # length of the arrow into a start
@@ -27,7 +27,7 @@ _TEXT, _NOTE = 10.0, 8.5  # sizes of text
 
 
 def figure(drawing: Drawing) -> Any:
-    """A matplotlib Figure of the drawing, as large as that is. Raises MissingDependencyError."""
+    """A matplotlib Figure of the size of the drawing. Raises MissingDependencyError."""
     made = require("matplotlib.figure").Figure((0.01, 0.01))
     axes = made.add_axes((0, 0, 1, 1))
     plot(drawing, axes)
@@ -37,8 +37,8 @@ def figure(drawing: Drawing) -> Any:
 
 
 def plot(drawing: Drawing, axes: Any) -> None:
-    """Draw into the middle of matplotlib axes, with text of 10 points: in axes as large as the
-    figure that `figure` makes, or larger. Raises MissingDependencyError."""
+    """Draw into the middle of matplotlib axes, with text of 10 points. The axes must be at least as
+    large as the figure that `figure` makes. Raises MissingDependencyError."""
     layout = lay_out(drawing)
     routes = route(drawing, layout)
     shapes = [_node(axes, drawing.nodes[i], layout, i) for i in range(len(drawing.nodes))]
@@ -47,7 +47,7 @@ def plot(drawing: Drawing, axes: Any) -> None:
     low, high = _room(drawing, layout, routes)
     if drawing.caption and drawing.nodes:
         high[1] += LINE
-        caption = shown(drawing.caption)
+        caption = glyphs(drawing.caption)
         _write(axes, (low[0], high[1]), caption, ha="left")
         high[0] = max(high[0], low[0] + width(caption))
     window = axes.get_window_extent()
@@ -86,8 +86,8 @@ def _node(axes: Any, node: Node, layout: Layout, i: int) -> Any:
         outline.set(facecolor=fill, edgecolor=colour, linewidth=width, zorder=3)
         outlines.append(axes.add_patch(outline))
     lift = np.array([0.0, LINE / 2 if node.note else 0.0])
-    _write(axes, centre + lift, shown(node.label))
-    _write(axes, centre - lift, shown(node.note), fontsize=_NOTE)
+    _write(axes, centre + lift, glyphs(node.label))
+    _write(axes, centre - lift, glyphs(node.note), fontsize=_NOTE)
     if node.start:
         end = centre - (layout.size[i, 0] / 2, 0)
         _arrow(axes, node.lit, posA=end - (_ENTRY, 0), posB=end, shrinkA=0, shrinkB=0)
@@ -106,7 +106,7 @@ def _edge(axes: Any, edge: Edge, layout: Layout, routes: Routes, i: int, shapes:
         bent = f"arc3,rad={2 * routes.bends[i]}"
         ways = {"posA": start, "posB": end, "connectionstyle": bent, "shrinkA": 0, "shrinkB": 0}
         _arrow(axes, edge.lit, **ways, **ends)
-    label = "\n".join(wrapped(shown(edge.label)))
+    label = "\n".join(wrapped(glyphs(edge.label)))
     white = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     _write(axes, routes.labels[i], label, color=LIT if edge.lit else INK, bbox=white, zorder=2)
 
@@ -118,7 +118,7 @@ def _arrow(axes: Any, lit: bool, **way: Any) -> None:
 
 
 def _write(axes: Any, at: Any, text: str, **style: Any) -> None:
-    """Text around a place."""
+    """Write text, by default centred at a position."""
     usual = {"ha": "center", "va": "center", "fontsize": _TEXT, "color": INK, "zorder": 4}
     axes.text(*at, text, parse_math=False, family=FONT, **{**usual, **style})
 

@@ -23,8 +23,8 @@ LINE = 12.5  # height of a line of text of 10 points
 LOOP = 24.0  # height of a self-loop above its node
 _CHARACTER, _CIRCLE, _SPACE, _ARROW, _SWEEPS = 6.2, 26.0, 18.0, 34.0, 8
 _T = np.linspace(0, 1, 25)[:, None]
-# How far a curve may be from its chord in the middle, as a share of the chord: bent as little as
-# possible, and rather to the right of its direction, which keeps edges there and back apart.
+# How far a curve may be from its chord in the middle, as a share of the chord. Small bends come
+# first, and those to the right of its direction, which separates an edge from the one back.
 _BENDS = (0.0, 0.1, -0.1, 0.16, -0.16, 0.24, -0.24, 0.33, -0.33, 0.45, -0.45, 0.6, -0.6)
 
 
@@ -45,7 +45,7 @@ def lay_out(drawing: Drawing) -> Layout:
     n = len(drawing.nodes)
     round_ = circles(drawing)
     size = np.array([_node_size(node, round_) for node in drawing.nodes]).reshape(n, 2)
-    lines = [wrapped(shown(edge.label)) for edge in drawing.edges]
+    lines = [wrapped(glyphs(edge.label)) for edge in drawing.edges]
     label_size = np.array(
         [(max(map(width, label)) + 4, LINE * len(label)) for label in lines]
     ).reshape(-1, 2)
@@ -79,19 +79,19 @@ def _layers(drawing: Drawing) -> list[list[int]]:
 def _node_size(node: Node, round_: bool) -> tuple[float, float]:
     if round_:
         return _CIRCLE, _CIRCLE
-    widest = max(width(shown(node.label)), 0.85 * width(shown(node.note)))
+    widest = max(width(glyphs(node.label)), 0.85 * width(glyphs(node.note)))
     return max(_CIRCLE, widest + 14), LINE * (1 + bool(node.note)) + 9
 
 
 def width(text: str) -> float:
-    """About that of text of 10 points."""
+    """The approximate width of text of 10 points."""
     return _CHARACTER * columns(text)
 
 
-def shown(text: str) -> str:
-    """The text with what cannot be printed, or the font lacks, as escapes instead of boxes."""
-    known = _characters()
-    return "".join(c if ord(c) in known else ascii(c)[1:-1] for c in printable(text))
+def glyphs(text: str) -> str:
+    """The text, with escapes, not boxes, for what is unprintable or missing in the font."""
+    characters = _characters()
+    return "".join(c if ord(c) in characters else ascii(c)[1:-1] for c in printable(text))
 
 
 @cache
@@ -115,20 +115,20 @@ def _across(
 
 
 def _needed(drawing: Drawing, size: np.ndarray, label_size: np.ndarray) -> np.ndarray:
-    """float64 [n]: the height of each node with its self-loops and the labels beside it."""
-    beside, loops = np.zeros(len(size)), np.zeros(len(size))
+    """float64 [n]: the height of each node with its self-loops and the labels next to it."""
+    labels, loops = np.zeros(len(size)), np.zeros(len(size))
     for edge, (_, height) in zip(drawing.edges, label_size, strict=True):
         if edge.source == edge.target:
             loops[edge.source] += height + LOOP * (loops[edge.source] == 0)
         else:
             ends = [edge.source, edge.target]
-            beside[ends] = np.maximum(beside[ends], height)
-    return size[:, 1] + np.maximum(beside, 2 * loops) + _SPACE
+            labels[ends] = np.maximum(labels[ends], height)
+    return size[:, 1] + np.maximum(labels, 2 * loops) + _SPACE
 
 
 def _heights(drawing: Drawing, layers: list[list[int]], needed: np.ndarray) -> np.ndarray:
     """float64 [n]: y of each node; those of a rank are stacked around 0, each near the mean of its
-    neighbours. Of some sweeps, the one whose edges are shortest in sum."""
+    neighbours. The result is that of the sweep whose edges are the shortest in sum."""
     near: list[list[int]] = [[] for _ in drawing.nodes]
     for edge in drawing.edges:
         if edge.source != edge.target:
@@ -149,7 +149,7 @@ def _heights(drawing: Drawing, layers: list[list[int]], needed: np.ndarray) -> n
 
 @dataclass(frozen=True)
 class Routes:
-    """bends: float64 [m], of a self-loop 0. labels: float64 [m, 2], the centres of the labels.
+    """bends: float64 [m], 0 for a self-loop. labels: float64 [m, 2], the centres of the labels.
     lines: points of each edge, float64 [k, 2]."""
 
     bends: np.ndarray
@@ -158,15 +158,15 @@ class Routes:
 
 
 def route(drawing: Drawing, layout: Layout) -> Routes:
-    """How each edge goes, self-loops and short ones first: with the bend that is cheapest."""
+    """The route of each edge, with its cheapest bend; self-loops and short edges come first."""
     m = len(drawing.edges)
     routes = Routes(np.zeros(m), np.zeros((m, 2)), [np.zeros((0, 2))] * m)
-    over = layout.size[:, 1] / 2 + LOOP  # where the label of the next self-loop of a node stands
+    over = layout.size[:, 1] / 2 + LOOP  # where the label of a node's next self-loop begins
     ends = np.array([(e.source, e.target) for e in drawing.edges], np.int64).reshape(-1, 2)
     span = np.abs(layout.rank[ends[:, 0]] - layout.rank[ends[:, 1]])
     span[ends[:, 0] == ends[:, 1]] = -1
     pairs = {(e.source, e.target) for e in drawing.edges}
-    known: list[int] = []
+    routed: list[int] = []
     for i in np.argsort(span, kind="stable").tolist():
         source, target = ends[i].tolist()
         start, end = layout.centre[ends[i]]
@@ -178,14 +178,14 @@ def route(drawing: Drawing, layout: Layout) -> Routes:
             usual = 0.1 if (target, source) in pairs else 0.0
             tried = {bend: curve(start, end, bend) for bend in _BENDS}
             cost = {
-                bend: _cost(line, ends[i], layout.label_size[i], layout, routes, known)
+                bend: _cost(line, ends[i], layout.label_size[i], layout, routes, routed)
                 + 10 * abs(bend - usual)
                 for bend, line in tried.items()
             }
             best = min(cost, key=cost.__getitem__)
             routes.bends[i], routes.lines[i] = best, tried[best]
             routes.labels[i] = tried[best][len(_T) // 2]
-        known.append(i)
+        routed.append(i)
     return routes
 
 
@@ -195,14 +195,15 @@ def _cost(
     label: np.ndarray,
     layout: Layout,
     routes: Routes,
-    known: list[int],
+    routed: list[int],
 ) -> float:
-    """Of crossing nodes and labels, and of putting the own label on a node, a label or a line."""
+    """The cost of crossing nodes and labels, and of putting the edge's own label on a node, a label
+    or a line."""
     at, quarter = line[[len(line) // 2]], len(line) // 4
     others = np.delete(np.arange(len(layout.rank)), ends)
     nodes = layout.centre[others], layout.size[others]
-    labels = routes.labels[known], layout.label_size[known]
-    lines = np.concatenate([np.zeros((0, 2)), *(routes.lines[k] for k in known)])
+    labels = routes.labels[routed], layout.label_size[routed]
+    lines = np.concatenate([np.zeros((0, 2)), *(routes.lines[k] for k in routed)])
     return (
         30 * _hits(line, 8.0, *nodes)
         + 8 * _hits(line[quarter:-quarter], 0.0, *labels)
@@ -227,6 +228,6 @@ def loop(centre: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _hits(at: np.ndarray, size: np.ndarray | float, centre: np.ndarray, extent: np.ndarray) -> int:
-    """How many of n boxes meet a box of this size at one of k positions."""
-    apart = np.abs(at[:, None] - centre) - (size + extent) / 2
-    return int((apart < 0).all(axis=2).any(axis=0).sum())
+    """How many of n boxes overlap a box of this size at one of k positions."""
+    gap = np.abs(at[:, None] - centre) - (size + extent) / 2
+    return int((gap < 0).all(axis=2).any(axis=0).sum())

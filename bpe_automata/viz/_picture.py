@@ -114,7 +114,7 @@ def _arrow(lit: bool) -> str:
 
 # Text for a terminal, and the HTML table that replaces the SVG if there is no Graphviz.
 
-_WIDEST = 44  # columns of labels, beyond which a label does not move the arrows of all others
+_WIDEST = 44  # columns of a label; a wider label does not move the arrows of all others
 _TABLE = (
     f"border-collapse:collapse;background:#fff;color:{INK};font:13px/1.5 sans-serif;margin:4px 0"
 )
@@ -205,7 +205,7 @@ def _lit(part: Node | Edge) -> str:
 
 
 class UnknownFormatError(BpeAutomataError):
-    """A picture cannot be saved under this suffix; the message lists those that it can."""
+    """A picture cannot be saved under this suffix; the message lists the suffixes that work."""
 
 
 SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")

@@ -21,7 +21,7 @@ class Drawable(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class SideBySide(Shown):
-    """Pictures with a title each, one below the other on narrow pages and as text."""
+    """Pictures in a row, each with a title; as text, and on narrow pages, in a column."""
 
     pictures: tuple[Shown, ...]
     titles: tuple[str, ...]
@@ -52,11 +52,11 @@ def side_by_side(pictures: Sequence[Shown | Drawable], titles: Sequence[str]) ->
     and unless each has a title."""
     if len(pictures) != len(titles):
         raise BrokenDrawingError(f"{len(pictures)} pictures, but {len(titles)} titles")
-    shown = tuple(_shown(thing, number) for number, thing in enumerate(pictures))
-    return SideBySide(shown, tuple(map(str, titles)))
+    found = tuple(_picture_of(thing, number) for number, thing in enumerate(pictures))
+    return SideBySide(found, tuple(map(str, titles)))
 
 
-def _shown(thing: object, number: int) -> Shown:
+def _picture_of(thing: object, number: int) -> Shown:
     if isinstance(thing, Drawable):
         thing = thing.picture()
     if isinstance(thing, Shown):
@@ -82,8 +82,9 @@ class Pieces(Shown):
     """A text in pieces, as a row of boxes coloured by category, or as plain text.
 
     pieces: (text, category) each, with text in which all characters are visible. A category has a
-    colour and a line in the legend; the empty one has none. notes: shown by the mouse, one for each
-    piece; the categories by default. Raises BrokenDrawingError for another number of notes.
+    colour and a line in the legend; the empty one has none. notes: one for each piece, visible
+    under the mouse; by default the categories. Raises BrokenDrawingError for another number of
+    notes.
     """
 
     pieces: tuple[tuple[str, str], ...]
