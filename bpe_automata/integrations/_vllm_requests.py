@@ -123,7 +123,7 @@ class RequestRow:
         return found if self._follower is None else self._follower.row(found)
 
     def _refuse(self, error: BpeAutomataError, ids: Sequence[int]) -> np.ndarray:
-        """int32 [words]: what may follow `ids` after an error. If there are none, its text does."""
+        """int32 [words]: what may follow `ids` after an error; its text, if there are no ids."""
         self._log(error)
         if not len(ids):
             self._follower = self._constraint = None

@@ -4,9 +4,9 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
-Where no answer can follow a prompt, the answer is the reason, a text that begins with
-"bpe_automata: ", since vLLM lets no processor fail a request; with {"prefix": "if possible"} the
-answer then begins as if it stood alone.
+vLLM lets no processor fail a request. So a request whose prompt no answer can follow is answered
+with the reason, a text that begins with "bpe_automata: "; with {"prefix": "if possible"} its answer
+begins as if it stood alone.
 
 Written against the interface of vLLM 0.33.0, whose V1 runner is chosen by
 VLLM_USE_V2_MODEL_RUNNER=0; its V2 runner takes the class of `vllm_runner`. Nothing is registered:

@@ -4,9 +4,9 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
-Where no answer can follow a prompt, the answer is the reason, a text that begins with
-"bpe_automata: ", since vLLM lets no processor fail a request; with {"prefix": "if possible"} the
-answer then begins as if it stood alone.
+vLLM lets no processor fail a request. So a request whose prompt no answer can follow is answered
+with the reason, a text that begins with "bpe_automata: "; with {"prefix": "if possible"} its answer
+begins as if it stood alone.
 
 Written against the interface of vLLM 0.33.0, which uses this runner by default where it has Triton.
 A request lives in a slot until it ends or is preempted; its ids are in a table on the device. Each

@@ -12,7 +12,7 @@ so only the end of a longer training text matters.
 **Backing-off n-grams**, with the smoothing s:
 
     p(t | c_1 .. c_k) = (count(c_1 .. c_k t) + s p(t | c_2 .. c_k)) / (count(c_1 .. c_k) + s)
-    p(t | before the shortest context) = 1 / V
+    where 1 / V stands for p(t | c_2 .. c_k) if k = 0
 
 A context that was never seen is shortened. With order 1 this is additive smoothing, s / V for each
 id; in general it is the mean of a hierarchy of Dirichlet distributions (MacKay and Peto 1995).

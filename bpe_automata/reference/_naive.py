@@ -6,8 +6,8 @@ That is how guided decoding was first done, and is still explained: no automaton
 package `regex` for each token of the vocabulary at each step. Half a character at the end of the
 bytes counts if some character that begins with it does.
 
-`regex.fullmatch(pattern, text, partial=True)` is trusted, although it errs in these cases (each is
-tested in tests/constructions/test_lift.py):
+`regex.fullmatch(pattern, text, partial=True)` is trusted, although it is wrong or differs in these
+cases (each is tested in tests/constructions/test_lift.py):
 
     lazy repetition     after a lazy repetition of one character it says yes to what cannot go on:
                         `a+?b` and `ac`. Refused here; for whole texts laziness means nothing
@@ -117,7 +117,7 @@ def naive_constraint(
 
 
 def _whole_characters(data: bytes) -> tuple[str, bytes]:
-    """The characters of some bytes, and the remaining bytes, from the first that is not read on."""
+    """The characters of some bytes, and the rest, from the first incomplete or invalid one on."""
     try:
         return data.decode("utf-8"), b""
     except UnicodeDecodeError as error:

@@ -88,7 +88,7 @@ class TokenDFA:
         self.accepting.discard(state)
 
     def keep(self, states: set[State]) -> None:
-        """Remove all other states; of the start only the transitions can be removed."""
+        """Remove all other states; the start itself always stays, perhaps without transitions."""
         for state in self.states() - states:
             self.remove_state(state)
 

@@ -294,10 +294,10 @@ def _count(part: Part, keyword: str) -> int | None:
     return count
 
 
-# `unevaluatedProperties` and `unevaluatedItems` apply to the members that no adjacent keyword has
-# evaluated, nor a schema that such a keyword applies to the same instance. `$ref` and `allOf`
-# evaluate the same members of all instances; adjacent keywords that evaluate some members of some
-# instances only (`anyOf`, `if`) are refused.
+# `unevaluatedProperties` and `unevaluatedItems` apply to the members that neither an adjacent
+# keyword has evaluated, nor a schema that such a keyword applies to the same instance. `$ref` and
+# `allOf` evaluate the same members of all instances; adjacent keywords that evaluate some members
+# of some instances only (`anyOf`, `if`) are refused.
 
 _CHOOSING = frozenset(("anyOf", "oneOf", "if", *DEPENDENT_SCHEMAS))
 

@@ -89,7 +89,7 @@ class Ladder:
         made = dict[tuple[int, int], Node]()
 
         def node(at: int, rungs: int) -> Node:
-            """The node that reads on from node `at` between characters; `rungs` of them remain."""
+            """The node that reads on from node `at` between characters, with `rungs` to go."""
             if (at, rungs) not in made:
                 table = (self._rung if rungs else self._last).begun_at(1 + at)
                 costs = dict(enumerate([0, *self._far])) if rungs else {_DONE: 0}

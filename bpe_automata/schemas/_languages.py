@@ -77,8 +77,8 @@ def json_schema(
     when a text leads there.
 
     The call takes milliseconds, whatever the schema: values may be nested without limit, and counts
-    may be of any size. What needs all states at once (a ban, segments) needs the automaton that its
-    `to_dfa` returns, with a `depth` if values may be nested without limit.
+    may be of any size. What needs all states at once (a ban, segments) takes the automaton that
+    `to_dfa` of the result returns, with a `depth` if values may be nested without limit.
 
     schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function (the
     schema of its arguments). order: in which order the members that a schema names may come:

@@ -1,4 +1,4 @@
-"""Builds the linked automaton of all JSON texts of a set of values (see `automata.linked`).
+"""Builds the linked automaton of all texts of a set of values in a style (see `automata.linked`).
 
     value      a rule, see `automata.rounds`: its scalars, and its objects and arrays
     object     after each member, what may come next: a node for each set of remaining members

@@ -52,8 +52,8 @@ class ForcedDecoding:
     `forced`, per row, how many ids were emitted without asking the model (end of sequence counts).
 
     The result is equal up to rounding in the forward pass, which for several ids at once may differ
-    in the last bits. The logits at forced positions are never computed, so NaN there is not
-    noticed. A cache that is given back (`return_dict_in_generate`) holds what it would hold anyway.
+    in the last bits. The logits at forced positions are never read, so NaN there is not noticed. A
+    cache that is given back (`return_dict_in_generate`) holds what it would hold anyway.
 
     Raises UnsupportedFeatureError for what may not be equal: beams, assistants, other logits
     processors than the warpers of sampling and repetition penalties, scores or hidden states in the
@@ -251,7 +251,7 @@ NAMES = (
     "RepetitionPenaltyLogitsProcessor",
     "EncoderRepetitionPenaltyLogitsProcessor",
 )
-"""Logits processors that keep no state, never forbid the only allowed id, and allow no others."""
+"""Stateless logits processors that never forbid the only allowed id or allow a forbidden one."""
 HARMLESS = tuple(getattr(logits_process, name) for name in NAMES if hasattr(logits_process, name))
 LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, StaticLayer)
 OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
