@@ -36,7 +36,7 @@ from bpe_automata.automata.assembly import alphabet, reduced
 from bpe_automata.automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata.automata.linked_store import Written, members_of, packed_set
 from bpe_automata.automata.part_tables import table_of
-from bpe_automata.automata.parts import BYTE, Covers, Marks, Part, Place
+from bpe_automata.automata.parts import BYTE, Continuation, Covers, Marks, Part
 from bpe_automata.automata.rounds import Repeat
 from bpe_automata.automata.trees import Joined
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, UnsupportedFeatureError
@@ -72,7 +72,7 @@ class LinkedDFA(ByteLanguage):
 
     def __init__(
         self,
-        begin: Sequence[Place],
+        begin: Sequence[Continuation],
         byte_class: np.ndarray,
         budget: Budget = _DEFAULT,
         readable: np.ndarray | None = None,
@@ -249,7 +249,7 @@ class LinkedDFA(ByteLanguage):
 
     def _like(
         self,
-        begin: Sequence[Place],
+        begin: Sequence[Continuation],
         byte_class: np.ndarray,
         readable: np.ndarray | None,
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
@@ -292,15 +292,15 @@ class LinkedDFA(ByteLanguage):
         return state
 
     def _closed(
-        self, states: Iterable[int], places: Iterable[Place] = ()
+        self, states: Iterable[int], continuations: Iterable[Continuation] = ()
     ) -> tuple[tuple[int, ...], bool]:
-        """(states, may a text end): those given, the beginnings of places, and whatever follows the
-        exits among them; without states that read nothing."""
+        """(states, may a text end): the given states, those where the continuations begin, and
+        whatever follows the exits among them; without states that read nothing."""
         waiting, seen, ends = list(states), dict[int, bool](), False
         joining: dict[int, tuple[Part, list[Any]]] = {}  # by the part
         while True:
             check()
-            for part, context in places:
+            for part, context in continuations:
                 if part is None:
                     ends = True
                 elif part.joined is None:
@@ -314,7 +314,7 @@ class LinkedDFA(ByteLanguage):
             if not waiting:
                 reading = sorted(state for state, reads in seen.items() if reads)
                 return tuple(self._uncovered(reading) if len(reading) > 1 else reading), ends
-            places = self._behind(waiting.pop(), seen)
+            continuations = self._behind(waiting.pop(), seen)
 
     def _uncovered(self, states: list[int]) -> list[int]:
         """Some states without those of contexts that another one covers."""
@@ -334,7 +334,7 @@ class LinkedDFA(ByteLanguage):
                         covered.add(state)
         return [state for state in states if state not in covered] if covered else states
 
-    def _behind(self, state: int, seen: dict[int, bool]) -> Iterable[Place]:
+    def _behind(self, state: int, seen: dict[int, bool]) -> Iterable[Continuation]:
         """What follows a state, if it is an exit and was not seen before. seen: does it read?"""
         if state in seen:
             return ()
@@ -342,7 +342,7 @@ class LinkedDFA(ByteLanguage):
         at, part = instance.at(state), instance.part
         labels = part.table.exits.get(at, ())
         seen[state] = not labels or part.reads(at)
-        return [place for label in labels for place in part.follow(instance.context, label)]
+        return [one for label in labels for one in part.follow(instance.context, label)]
 
     def _state(self, states: tuple[int, ...], ends: bool) -> int:
         """The state for some states with all that follows them."""

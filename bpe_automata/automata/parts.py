@@ -183,7 +183,7 @@ class Part:
 
     table: Table
     far: np.ndarray
-    follow: Callable[[Any, int], Iterable[Place]]
+    follow: Callable[[Any, int], Iterable[Continuation]]
     rest: Callable[[Any], int]
     joined: Join | None = None
     rank: int = 0
@@ -233,9 +233,9 @@ class Block:
         return {}
 
 
-Place = tuple[Part | None, Any]
-"""The beginning of a part in a context, which is the same object as all that are equal to it;
-without a part, the end of the text."""
+Continuation = tuple[Part | None, Any]
+"""The beginning of a part in a context; without a part, the end of the text. Equal contexts are one
+object."""
 
 
 class _Edges(NamedTuple):

@@ -26,7 +26,7 @@ from bpe_automata._sharing import cached
 from bpe_automata.automata.codepoints import union
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.part_tables import Alternative, table_of
-from bpe_automata.automata.parts import FAR, ODD, Part, Place, Table, length_of
+from bpe_automata.automata.parts import FAR, ODD, Continuation, Part, Table, length_of
 
 NO_END = 1 << 40
 """More rounds than any text has."""
@@ -79,9 +79,9 @@ class Node:
             alternatives.append((_pieces(what), label))
             costs[label] = min(to.far + (length(what) if repeat else 0), FAR)
 
-        def follow(stack: Stack, label: int) -> list[Place]:
+        def follow(stack: Stack, label: int) -> list[Continuation]:
             repeat, to = behind[label]
-            return [repeat.before(to, stack)] if repeat else places([(to, stack)])
+            return [repeat.before(to, stack)] if repeat else continuations([(to, stack)])
 
         return self.part_of(table_of(alternatives, self._is_tag), costs, follow)
 
@@ -101,7 +101,7 @@ class Repeat:
     least: int
     most: int
 
-    def before(self, to: Node, outer: Stack | None) -> Place:
+    def before(self, to: Node, outer: Stack | None) -> Continuation:
         """The beginning of the repeat, which the node `to` follows. outer: the stack around it,
         None at the outermost level. A rule, which is read once, leaves no frame where nothing
         follows it in another rule."""
@@ -157,21 +157,21 @@ Text = bytes | ByteDFA | tuple[bytes | ByteDFA, ...]
 """Texts and languages, one after another."""
 Edge = tuple[Text | Repeat, Node]
 Frame = tuple[Node, Stack | None, Ranges]
-Follow = Callable[[Stack, int], list[Place]]
+Follow = Callable[[Stack, int], list[Continuation]]
 
 
-def beginning(rule: Repeat, may_be_empty: bool) -> list[Place]:
+def beginning(rule: Repeat, may_be_empty: bool) -> list[Continuation]:
     """Where the texts begin that a rule reads, and the empty text, if that is one of them."""
-    found: list[Place] = [(None, None)] if may_be_empty else []
+    found: list[Continuation] = [(None, None)] if may_be_empty else []
     return [*found, rule.before(_END, None)] if rule.body.reads else found
 
 
 _END = Node(tuple, True, 0, 0, False)
 
 
-def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
+def continuations(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Continuation]:
     """What may come at some nodes, each in its stack; None behind all."""
-    found: dict[tuple[int, int], Place] = {}
+    found: dict[tuple[int, int], Continuation] = {}
     waiting, popped = list(nodes), set[int]()
     for node, stack in waiting:
         check()

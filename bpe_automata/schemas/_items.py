@@ -20,8 +20,8 @@ from operator import itemgetter, le
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.automata.part_tables import table_of
-from bpe_automata.automata.parts import FAR, Place, Table
-from bpe_automata.automata.rounds import Follow, Node, Repeat, Stack, length, places
+from bpe_automata.automata.parts import FAR, Continuation, Table
+from bpe_automata.automata.rounds import Follow, Node, Repeat, Stack, continuations, length
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._nets import ITEM, Arrays, Choice, State
 from bpe_automata.schemas._regularity import Kind, single_values, split_by
@@ -94,8 +94,8 @@ class DistinctItems(Arrays):
         after = {i: (state[0] | 1 << i,) for i in self._remaining(state)}
         far = {i: self.length_behind(one) for i, one in after.items()}
 
-        def follow(stack: Stack, i: int) -> list[Place]:
-            return places([(self.behind(after[i]), stack)])
+        def follow(stack: Stack, i: int) -> list[Continuation]:
+            return continuations([(self.behind(after[i]), stack)])
 
         return {i: length for i, length in far.items() if length < FAR}, follow
 

@@ -19,8 +19,8 @@ from bpe_automata.automata.algebra import intersection
 from bpe_automata.automata.assembly import Assembly
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.parts import BYTE, Place, Table, lengths
-from bpe_automata.automata.rounds import Node, Stack, places
+from bpe_automata.automata.parts import BYTE, Continuation, Table, lengths
+from bpe_automata.automata.rounds import Node, Stack, continuations
 from bpe_automata.schemas._nets import END, ITEM, Choice
 
 _CHARACTERS = 64  # of a rung
@@ -95,8 +95,8 @@ class Ladder:
                 costs = dict(enumerate([0, *self._far])) if rungs else {_DONE: 0}
                 made[at, rungs] = Choice(table, self._far[at], ITEM, lambda: (costs, follow))
 
-            def follow(stack: Stack, label: int) -> list[Place]:
-                return places([(node(label - 1, rungs - 1) if label else END, stack)])
+            def follow(stack: Stack, label: int) -> list[Continuation]:
+                return continuations([(node(label - 1, rungs - 1) if label else END, stack)])
 
             return made[at, rungs]
 

@@ -23,8 +23,8 @@ from functools import partial
 from bpe_automata._sharing import cached
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.part_tables import Alternative, table_of
-from bpe_automata.automata.parts import FAR, Place, Table
-from bpe_automata.automata.rounds import Follow, Node, Stack, length, places
+from bpe_automata.automata.parts import FAR, Continuation, Table
+from bpe_automata.automata.rounds import Follow, Node, Stack, continuations, length
 from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, State
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
 from bpe_automata.schemas._style import Layout, Piece, Style
@@ -167,9 +167,9 @@ class Objects(Container[ObjectShape]):
             for number, (_, far) in options.items()
         }
 
-        def follow(stack: Stack, label: int) -> list[Place]:
+        def follow(stack: Stack, label: int) -> list[Continuation]:
             if label == _END:
-                return places([(END, stack)])
+                return continuations([(END, stack)])
             value = self._rule(every[label - 1].values)
             return [value.before(self._behind(*options[label - 1]), stack)]
 
