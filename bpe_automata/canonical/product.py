@@ -39,6 +39,7 @@ from bpe_automata.canonical.reader import Reader
 from bpe_automata.canonical.regions import region
 from bpe_automata.canonical.rows import added_tokens, compose, judge, live_at, made_row, row_holds
 from bpe_automata.canonical.search import search_each
+from bpe_automata.canonical.sets import words
 from bpe_automata.canonical.slices import MOST_FEW, Slice
 from bpe_automata.canonical.tables import NO_ADDED, ROOMS, Arrays, TokenizerTables
 from bpe_automata.canonical.tokens import read_trie, step_each
@@ -222,10 +223,10 @@ class Product(Reader):
         """bool [n, kinds]: for each set, inside a character, the kinds that this character may have
         so that a boundary may come after it and acceptance is within reach."""
         after, looks = self.tables.chars[3], self._looks[self.dfa.start]
-        lead_on = (after & looks[B]).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
-        inside = self.tables.sets.current()[0][sets, WITHIN:].view(np.uint8)
-        members = np.unpackbits(inside, axis=-1, count=after.shape[1], bitorder="little")
-        found: np.ndarray = members.reshape(len(sets), len(lead_on)) @ lead_on > 0
+        lead_on = words((after & looks[B]).any(axis=3).transpose(2, 0, 1))
+        some, which = np.unique(sets, return_inverse=True)
+        inside = self.tables.sets.current()[0][some, WITHIN:]
+        found: np.ndarray = (inside[:, None] & lead_on).any(axis=(2, 3))[which]
         return found
 
     def settled(self, ids: np.ndarray, c: np.ndarray, calls: int) -> np.ndarray:

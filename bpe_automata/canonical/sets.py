@@ -47,6 +47,7 @@ class HypothesisSets:
         self._leads, classes = _classes(actions, pipeline.boundaries.n)
         self._classes = Classes(*classes, self.follow, coarse)
         self._whole = _whole(actions, whole)
+        self._entries: dict[int, np.ndarray] = {}  # by UTF-8 row, see `_entry`
         self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
         self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
         self._n_rows, self._room = 0, _ROOM
@@ -118,8 +119,9 @@ class HypothesisSets:
         _, start, code, _ = self._described
         wholes = (code[start[number] : start[number + 1]] >> 1) - 2
         where = np.stack([[self._moved(side, w) for w in wholes.tolist()] for side in range(2)])
-        entries = np.array([_entry(row, lead, self._utf8) for lead in self._leads])
-        while not find_after(number, entries, where, self._classes, self._sets, after):
+        if row not in self._entries:
+            self._entries[row] = np.array([_entry(row, lead, self._utf8) for lead in self._leads])
+        while not find_after(number, self._entries[row], where, self._classes, self._sets, after):
             self._grow()
         self._n_rows = k + 1
         self._at[number] = k
