@@ -27,24 +27,25 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
 def step(arguments: argparse.Namespace, what: str) -> Iterator[Report]:
     """Shows `what` while the body runs: on a terminal with the time, in a line that is removed at
     the end; elsewhere as a line. Gives a function that takes how much is done, and of how much.
-    Raises MissingDependencyError if --progress was given, and there is no rich."""
+    Raises MissingDependencyError if --progress was given on a terminal, and there is no rich."""
     wanted = arguments.progress
     if wanted is None:
         wanted = sys.stderr.isatty() and find_spec("rich") is not None
     if not wanted:
         yield lambda done, total: None
         return
-    progress = require("rich.progress", INSTALL)
-    console = require("rich.console", INSTALL).Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         print(what, file=sys.stderr)
         yield lambda done, total: None
         return
+    progress = require("rich.progress", INSTALL)
     columns = (
-        progress.TextColumn("{task.description}"),
+        progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TimeElapsedColumn(),
     )
-    with progress.Progress(*columns, console=console, transient=True) as bar:
+    console = require("rich.console", INSTALL).Console(stderr=True)
+    shown = {"console": console, "transient": True, "redirect_stdout": False}
+    with progress.Progress(*columns, **shown) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -106,7 +106,10 @@ def _parsed(source: Substituted) -> Any:
         return _parser.parse(_Timed(source.text))
     except re.error as error:
         position = source.position(error.pos or 0)
-        raise RegexSyntaxError(source.pattern, position, error.msg) from None
+        message = error.msg
+        for sentinel, name in source.names.items():
+            message = message.replace(chr(sentinel), name)
+        raise RegexSyntaxError(source.pattern, position, message) from None
     except OverflowError as error:
         count = _HUGE_COUNT.search(source.text)
         position = source.position(count.start()) if count else 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bpe_automata._arguments import short
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata.automata.algebra import all_texts
 from bpe_automata.banning._spellings import Spellings
 from bpe_automata.banning._words import Ban
 from bpe_automata.decoding.constraint import Constraint, constrain, rebuilt
+from bpe_automata.errors import ArgumentError
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
@@ -23,6 +25,11 @@ class AppliedBan(Immutable):
 
     ban: Ban
     constraint: Constraint
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ban, Ban) or not isinstance(self.constraint, Constraint):
+            given = f"AppliedBan({short(self.ban)}, {short(self.constraint)})"
+            raise ArgumentError(f"{given}: give AppliedBan(Ban(...), constraint)")
 
     def after(self, before: str = "") -> Constraint:
         """The constraint after the text `before`. Raises EmptyLanguageError if every text is

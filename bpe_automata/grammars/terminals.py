@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, out_of_states
 from bpe_automata.automata.codepoints import Inversion
-from bpe_automata.automata.compile import atoms, finish
+from bpe_automata.automata.compile import atoms, finish, refusing_deep_nesting
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.syntax import (
     Alternation,
@@ -44,7 +44,8 @@ from bpe_automata.tokenizer.pike import END, Program, Threads
 def texts_of(pattern: str, budget: Budget) -> ByteDFA:
     """The minimal DFA of the texts, over UTF-8. Raises RegexSyntaxError, UnsupportedRegexError and
     BudgetExceededError."""
-    return _Terminal(pattern, budget).dfa()
+    with refusing_deep_nesting():
+        return _Terminal(pattern, budget).dfa()
 
 
 class _Terminal:

@@ -9,7 +9,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from bpe_automata._arguments import short
 from bpe_automata.banning import AppliedBan, Ban
+from bpe_automata.composition.joining import is_unicode
 from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling._logits import (
@@ -57,13 +59,17 @@ class BannedGeneration(Generation):
 
 def text_before(banned: AppliedBan, prompt: Sequence[int], after: str | None) -> str:
     """The text before, in which what is banned may begin: `after`, else that of the prompt. Raises
-    ArgumentError for what is no AppliedBan."""
+    ArgumentError for what is no AppliedBan or no text."""
     if not isinstance(banned, AppliedBan):
         raise ArgumentError(
             f"banned is a {type(banned).__name__}: give AppliedBan(ban, constraint), with "
             "any_text(tokenizer) as the constraint if there is no other"
         )
-    return tail(banned.constraint.tokenizer, prompt) if after is None else after
+    if after is None:
+        return tail(banned.constraint.tokenizer, prompt)
+    if not isinstance(after, str) or not is_unicode(after):
+        raise ArgumentError(f"after is {short(after)}: give a text, without lone surrogates")
+    return after
 
 
 def tail(tokenizer: Tokenizer, prompt: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bpe_automata._budget import Budget, out_of_instructions, spending
+from bpe_automata._budget import Budget, check, out_of_instructions, spending
 from bpe_automata.automata.algebra import any_of, difference, intersection
 from bpe_automata.automata.codepoints import EVERYTHING
 from bpe_automata.automata.compile import compile_tree
@@ -60,22 +60,27 @@ class _Ways:
         self.all = self._of(parse_assertions(self._source))
 
     def _of(self, tree: Tree) -> list[_Way]:
-        found = [_Way()]
+        found, run = [_Way()], list[Node]()  # of nodes without anchors and conditions
         for node in tree:
-            more = [_Way((node,))]
-            if isinstance(node, Anchor):
-                more = [_Way(begins=node.begins, ends=not node.begins)]
-            elif isinstance(node, Look):
-                more = [_Way(conditions=(node,))]
-            elif inside := self._inside(node):
-                more = inside
-            if len(found) * len(more) > _MOST_WAYS:
-                raise out_of_instructions(self._budget)
-            found = [self._joined(one, other) for one in found for other in more]
-        return found
+            check()
+            if more := self._inside(node):
+                found = self._in_order(self._in_order(found, [_Way(tuple(run))]), more)
+                run = []
+            else:
+                run.append(node)
+        return self._in_order(found, [_Way(tuple(run))])
+
+    def _in_order(self, found: list[_Way], more: list[_Way]) -> list[_Way]:
+        if len(found) * len(more) > _MOST_WAYS:
+            raise out_of_instructions(self._budget)
+        return [self._joined(one, other) for one in found for other in more]
 
     def _inside(self, node: Node) -> list[_Way]:
-        """The ways of an alternation that has anchors or lookahead; none for other nodes."""
+        """The ways of a node that is or has an anchor or lookahead; none for other nodes."""
+        if isinstance(node, Anchor):
+            return [_Way(begins=node.begins, ends=not node.begins)]
+        if isinstance(node, Look):
+            return [_Way(conditions=(node,))]
         if isinstance(node, Alternation):
             found = [way for option in node.options for way in self._of(option)]
         else:
@@ -127,9 +132,8 @@ class _Ways:
         """The same, but conditions are ignored."""
         # `.*` is written once for all ways: with a copy for each, the determinized automaton
         # would remember which of them have matched.
-        bodies: dict[
-            bool, dict[bool, list[Tree]]
-        ] = {}  # by whether they end, and begin, the string
+        # Keys: does a way end the string, and does it begin it?
+        bodies: dict[bool, dict[bool, list[Tree]]] = {}
         for way in ways:
             bodies.setdefault(way.ends, {}).setdefault(begins or way.begins, []).append(way.items)
         found = []

@@ -29,6 +29,7 @@ from bpe_automata.errors import (
     RegexSyntaxError,
     UnsupportedRegexError,
 )
+from bpe_automata.grammars.terminals import texts_of
 
 EXAMPLES = [  # of what the random ones below do not draw
     (r"a{129}", ["a" * 129], ["a" * 128, "a" * 130]),
@@ -93,6 +94,7 @@ SYNTAX = [
     (r"x\p{Nonsense}", 1),
     (r"\p{L}\p{Lu}(", 11),
     (r"\p{L}[a-\p{Lu}]", 8),
+    (r"\p{L}[\p{Lu}-z]", 6),
     ("ab{99999999999}", 2),
     ("(?P<1>a)", 4),
     ("(?au)a", 4),
@@ -110,6 +112,7 @@ def test_what_is_refused_is_named_with_its_position(error, pattern: str, positio
         with pytest.raises(error) as caught:
             refuse(pattern)
         assert (caught.value.pattern, caught.value.position) == (pattern, position)
+        assert str(caught.value).encode()  # nothing in it stands for something else
 
 
 HUGE = [
@@ -132,13 +135,14 @@ def test_huge_regexes_exceed_the_budget(pattern: str, budget: Budget, resource: 
     assert resource in caught.value.resource
 
 
-@pytest.mark.parametrize("parts", [("(", ")"), ("(?:", ")*"), ("(a|", ")"), ("(?i:", "b?)")])
-def test_deep_nesting(parts: tuple[str, str]) -> None:
+@pytest.mark.parametrize("compiled", [compile_regex, lambda regex: texts_of(regex, Budget())])
+@pytest.mark.parametrize("parts", [("(", ")"), ("(?:", ")*"), ("(b|", ")"), ("(?i:", "b?)")])
+def test_deep_nesting(parts: tuple[str, str], compiled) -> None:
     """Too deep for the parser is a typed error, and nothing else is."""
-    assert compile_regex(parts[0] * 50 + "a" + parts[1] * 50).accepts(b"a")
+    assert compiled(parts[0] * 50 + "a" + parts[1] * 50).accepts(b"a")
     for depth in (300, 500, 5000):
         with suppress(BudgetExceededError):
-            assert compile_regex(parts[0] * depth + "a" + parts[1] * depth).accepts(b"a")
+            assert compiled(parts[0] * depth + "a" + parts[1] * depth).accepts(b"a")
             assert depth < 5000
 
 

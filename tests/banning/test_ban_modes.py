@@ -160,6 +160,12 @@ def test_what_a_model_does_wrong():
                 mode(model, AppliedBan(BAN, FREE))
         with pytest.raises(ArgumentError, match=r"banned is a Ban: give AppliedBan"):
             mode(random_model(0), BAN)
+        for after in (b"a", 1, "\ud800"):
+            with pytest.raises(ArgumentError, match="after is"):
+                mode(random_model(0), AppliedBan(BAN, FREE), after=after)
+    for ban, constraint in ((FREE, BAN), (["a"], FREE), (BAN, TOKENIZER), (BAN, "a")):
+        with pytest.raises(ArgumentError, match=r"give AppliedBan\(Ban"):
+            AppliedBan(ban, constraint)
 
 
 # ---------------------------------------------------------------- put on a constraint once

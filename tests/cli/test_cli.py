@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from support import tiny_llama
 import bpe_automata
 from bpe_automata import TokenAutomaton, Tokenizer
 from bpe_automata._cli import main
+from bpe_automata._cli.progress import step
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 MERGES = [("o", "r"), ("Ġ", "or"), ("Ġor", "d"), ("e", "r"), ("Ġord", "er")]
@@ -124,6 +126,17 @@ def test_progress_on_a_terminal_is_gone_at_the_end(run, monkeypatch) -> None:
     assert "no counterexample" in out
     assert [one for one in [*STEPS, "verifying"] if one not in err] == []
     assert err.endswith("\x1b[2K")
+
+
+def test_progress_shows_a_path_as_it_is(capsys, monkeypatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with step(Namespace(progress=None), "reading [abc]/[/x].json"):
+        print("what a command prints")
+    out, err = capsys.readouterr()
+    assert out == "what a command prints\n"
+    assert "reading [abc]/[/x].json" in err
 
 
 def texts_of(run, tokenizer, options) -> set[str]:
