@@ -93,8 +93,9 @@ def progress(run: Run, what: str, total: int | None = None) -> Iterator[Callable
     is called once for each step."""
     console = Console(stderr=True, force_terminal=run.progress)
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
-    shown = {"console": console, "transient": True, "redirect_stdout": False}
-    with Progress(*columns, **shown, disable=not run.progress) as bar:
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, disable=not run.progress
+    ) as bar:
         yield partial(bar.advance, bar.add_task(what, total=total))
 
 

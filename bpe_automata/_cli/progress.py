@@ -45,7 +45,6 @@ def step(arguments: argparse.Namespace, what: str) -> Iterator[Report]:
         progress.TimeElapsedColumn(),
     )
     console = require("rich.console", INSTALL).Console(stderr=True)
-    shown = {"console": console, "transient": True, "redirect_stdout": False}
-    with progress.Progress(*columns, **shown) as bar:
+    with progress.Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
