@@ -100,8 +100,9 @@ class _Program:
         return np.ascontiguousarray(self._from(0).T)
 
     def is_narrow(self) -> bool:
-        """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
-        program has lines? `determinize` doubles them, with the old and the new there at once."""
+        """Would tables over atoms fit, with as many atoms as classes, and about as many states as
+        instructions? (`determinize` doubles them, with the old and the new there at once, and
+        checks again.)"""
         atoms = len(self._class)
         return 24 * (self.n_instructions + atoms) * atoms <= self._budget.max_bytes
 
@@ -204,7 +205,7 @@ def finish(
     return ByteDFA(*byte_table(trans, accepting, start, starts, column[atom_of], budget))
 
 
-# Atoms: two code points share an atom iff every class holds both of them or neither.
+# Atoms of a regex: two code points share an atom iff every class holds both of them or neither.
 #
 #     atom(x) == atom(y)  <=>  for all classes C:  x in C <=> y in C
 #

@@ -36,7 +36,7 @@ class ByteLanguage(Immutable):
 
     is_linked: ClassVar[bool]
     budget: Budget | None = None  # of each call
-    tree: Any = None  # of joins with named parts, see `composition.joining.Tree`
+    tree: Any = None  # of joins with named parts, see `trees.JoinTree`
     if TYPE_CHECKING:  # what each kind has of its own
 
         @property

@@ -2,22 +2,22 @@
 
     part       a small DFA whose accepting states are exits, with labels
     context    what surrounds a copy of a part: it says what follows each exit
-    instance   a block of a part in a context: states, numbered when it is first entered
+    instance   a block of a part, up to 64 of its rows, in a context: states, numbered when the
+               block is first entered
     state      one of an instance; or, where what was read so far may have left a part or not, a set
                of such states
 
-Parts are made once and serve all contexts: the rows of a block are written once, and say of each
-step how far it leads within the instance, or that it leads away. Contexts may be infinitely many,
-such as those of a schema that contains itself: what no text has led to takes no memory. Of a set
-the next states are sets again (the subset construction, one state at a time), so the automaton is
-deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
-parts leaves out what cannot.
+Parts are made once and serve all contexts: the rows of a block are computed once, relative to the
+first of them, and each instance gets a copy that is shifted to its states. Contexts may be
+infinitely many, such as those of a schema that contains itself: what no text has led to takes no
+memory. Of a set the next states are sets again (the subset construction, one state at a time), so
+the automaton is deterministic although parts may overlap. From every state acceptance can be
+reached: whoever makes parts leaves out what cannot.
 
-The arrays have room for a quarter more states than `Budget.max_states` from the start, or up to six
-times as many where these are small, and never move; pages that nobody writes to take no memory (see
-`linked_store`). A state is "written down" when it is added to them, and a "step away" leaves its
-instance. A kernel that comes to a step which is not written down yet returns its number, for
-`LinkedDFA.enter`.
+The arrays never move. From the start they have room for six times `Budget.max_states` states, or
+for fewer where their rows are wide (see `linked_store`); pages that nobody writes to take no
+memory. A state is "written down" when it is added to them, and a "step away" leaves its instance. A
+kernel that comes to a step which is not written down yet returns its number, for `LinkedDFA.enter`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class LinkedDFA(ByteLanguage):
         marks: Marks = Marks(),  # noqa: B008 - immutable
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that distinguish what its
-        parts do. budget: six times its states may be written down. readable: bool [256], the
+        parts do. budget: about six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
         origin: a function and its arguments that make the automaton anew, in another process.
@@ -182,10 +182,10 @@ class LinkedDFA(ByteLanguage):
     def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. depth: of a schema, only the values that
         are inside of at most so many objects and arrays (empty ones are not counted), so that
-        there is an end to the states. Raises BudgetExceededError where there are more of them,
-        before they are minimised, than ten times those of the budget, or than there is room for:
-        so always where they are infinitely many; UnsupportedFeatureError for the depth of another
-        automaton."""
+        there is an end to the states. Raises BudgetExceededError if more states are found, before
+        they are minimised, than ten times those of the budget, or than there is room for, as
+        always if there are infinitely many; and UnsupportedFeatureError for the depth of what is no
+        schema."""
         if depth is not None:
             if self.nested is None:
                 why = "only the values of a schema are counted by their depth: leave it out"
@@ -286,7 +286,7 @@ class LinkedDFA(ByteLanguage):
         states, then = self._closed(led)
         state = self._state(states, ends or then)
         if state in self._members:
-            # So that contexts are joined with those of others.
+            # Kept before it was closed, so that the contexts can be joined with those of others.
             self._members[state] = packed_set(led, ends)
         self.steps.behind[number] = state
         return state

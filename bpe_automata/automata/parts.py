@@ -17,9 +17,10 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 
 BYTE = blocks.BYTE
-"""The unit of lengths. The lower half of a length counts the bytes that are not plain, by `ODD`;
-or by 1, if they are of a *tag*, a text of which an engine finds out whether its tokenizer reads it
-as it reads plain texts. (Where tags have more than 2,047 such bytes, one more is of no tag.)"""
+"""A length is the number of bytes times BYTE, plus `ODD` for each byte that is not plain, or plus 1
+if that byte is of a *tag*. A tag is a text, such as `</think>`, of which each engine finds out
+whether its tokenizer reads it as it reads plain texts. (2,048 such bytes count as one that is of no
+tag.)"""
 ODD = blocks.ODD
 FAR = blocks.FAR
 """The length of a text that there is not."""

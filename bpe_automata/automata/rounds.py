@@ -2,17 +2,20 @@
 `linked`).
 
     net      nodes joined by edges, each of which reads a text, or a repeat; at least one byte
-    part     the texts that may be read from a node of a net, up to the beginning of a repeat
+    part     the edges of one node, each read up to the node behind it; of an edge that is a repeat
+             nothing is read, as that has a part of its own
     round    one reading of a repeat's body, which is a net. A rule of a grammar is a repeat of one
              round, whose net may lead to itself
-    stack    the context of a part in a round: for each node that may come behind the repeat, with
-             its own stack, the ranges of how many rounds may still be read, this one included
+    stack    the context of a part in a round, a list of frames: (a node that may come after the
+             repeat, the stack around that node, the ranges of how many rounds may still be read,
+             this one included)
 
 All rounds of a repeat that begin after the same text have one stack, with the ranges of all of
 them. So a text that may be cut into rounds in many ways leads to few instances (the
-graph-structured stack of Tomita 1986). The ranges also say which stacks include others; the
-included ones are dropped. A rule that comes last in its caller returns to where the caller would
-return to, so recursion on the right costs no stack.
+graph-structured stack of Tomita 1986). A frame is dropped if another one with the same node has
+ranges that contain its own, and a stack around it that allows at least as much. A rule that comes
+last in its caller returns to where the caller would return to, so recursion on the right costs no
+stack.
 """
 
 from __future__ import annotations
@@ -103,8 +106,8 @@ class Repeat:
 
     def before(self, to: Node, outer: Stack | None) -> Continuation:
         """The beginning of the repeat, which the node `to` follows. outer: the stack around it,
-        None at the outermost level. A rule, which is read once, leaves no frame where nothing
-        follows it in another rule."""
+        None at the outermost level. A rule that another rule calls last takes over the
+        frames of that rule."""
         if outer and outer.repeat.most == self.most == 1 and to.ends and not to.reads:
             return self.body.part, self.stack(outer.frames)
         return self.body.part, self.stack([(to, outer, ((self.least, self.most),))])

@@ -1,10 +1,11 @@
 """Text -> the tree of a regex, whose characters are sets of code points.
 
 The standard library's parser reads the text. Its flags, classes and groups end here: the tree is a
-tuple of nodes, one behind the other, as defined below.
+tuple of nodes, one after the other, as defined below.
 
-Under `fullmatch`, `^` and `\\A` are true before the first character, `$` and `\\Z` behind the
-last one. `parse` drops those; it refuses an anchor in any other position.
+Under `fullmatch`, `^` and `\\A` are true before the first character, `$` and `\\Z` after the last
+one. `parse` drops the anchors that come first or last, also in a group or an alternative that does,
+and refuses all others.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A tree that must match, or if `denied` must not, ahead of a position or behind it."""
+    """Lookaround: a tree that must match, or if `denied` must not, after a position; if `behind`,
+    before it."""
 
     body: Tree
     behind: bool

@@ -12,30 +12,30 @@ class Named:
     """A part with a name."""
 
     name: str
-    inner: Tree
+    inner: JoinTree
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
     """Parts one after another."""
 
-    inner: tuple[Tree, ...]
+    inner: tuple[JoinTree, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
     """One of several parts."""
 
-    inner: tuple[Tree, ...]
+    inner: tuple[JoinTree, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
     """A part from `least` to `most` times."""
 
-    inner: Tree
+    inner: JoinTree
     least: int
     most: int | None
 
 
-Tree = Named | Joined | OneOf | Rounds | Any
+JoinTree = Named | Joined | OneOf | Rounds | Any

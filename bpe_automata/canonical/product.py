@@ -66,7 +66,9 @@ class Row(NamedTuple):
 
 
 class Product(Reader):
-    """The product of one byte automaton and one tokenizer. A configuration is (q, a, H)."""
+    """The product of one byte automaton and one tokenizer. A configuration is (q, a, H): a state of
+    the byte automaton, one of the text automaton, a set of hypotheses. An id is *live* at a
+    configuration if acceptance can still be reached where it was the last id."""
 
     tables: TokenizerTables
 
@@ -312,8 +314,8 @@ class Product(Reader):
 
     @property
     def detour(self) -> int:
-        """The most bytes of ids in a proof that acceptance can be reached: of those that lead to a
-        configuration from which it can be reached whatever the last id was. Includes slices."""
+        """The most bytes that a proof so far had to read to come to a configuration from which
+        acceptance can be reached whatever the last id was. Includes slices."""
         loops = [one.detour for one in list(self.tables.slices.values())]
         return max([self.own_detour, *loops])
 
@@ -325,7 +327,8 @@ class Product(Reader):
     # ---------------------------------------------------------------- masks
 
     def mask(self, q: int, a: int, H: int, last: int, ends: np.ndarray) -> np.ndarray:
-        """int32 words: the ids after a last id (-1: none) and `ends`, int32."""
+        """int32 [words]: the ids that may follow a last id (-1: none), packed, with the ids `ends`
+        (int32) added."""
         row, mask = self.row(q, a, H), np.empty((self.tables.n_ids + 31) >> 5, np.int32)
         if last >= 0 and not self.tables.reachable[last]:
             last = -1

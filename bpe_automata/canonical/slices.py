@@ -1,8 +1,9 @@
 """Slices of the vocabulary. A wide state (in a string, a line, a counted class) reads hundreds of
 bytes alike, a set K (and perhaps all characters beyond ASCII). Tokens of at most L of these bytes
-are read there as a loop over K reads them: they are the *slice* of K and L. Which of them may come
-depends for most tokens only on the hypotheses H and the text state a (see `status`), and is cached
-by tokenizer, K, L, a and H. For the others, `Taken.later`, it also depends on what is live nearby.
+are read there as a loop over K reads them: they are the *slice* of K and L. Whether a token
+may come depends for most of them, `Taken.surely`, only on the hypotheses H and the text state a
+(see `status`), and is cached by tokenizer, K, L, a and H. For some, `Taken.later`, it also depends
+on whether all ids are live at the states nearby. A few, `Taken.few`, are read one by one.
 Tokens after which the text state is not harmless are in no slice. All tokens outside a slice are
 read in a trie of their own.
 

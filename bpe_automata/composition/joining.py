@@ -28,7 +28,7 @@ from bpe_automata.automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata.automata.parts import BYTE, FAR, ODD, Marks, check_length, length_of
 from bpe_automata.automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.automata.trees import Joined, Named, OneOf, Rounds, Tree
+from bpe_automata.automata.trees import Joined, JoinTree, Named, OneOf, Rounds
 from bpe_automata.composition.language import automaton_of
 from bpe_automata.errors import (
     ArgumentError,
@@ -146,7 +146,7 @@ def naming(dfa: ByteDFA, marks: Marks, make: Any, budget: Budget = _DEFAULT) -> 
     return _linked(root, [one], budget, make, is_whole=True)
 
 
-def with_automata(tree: Tree) -> Tree:
+def with_automata(tree: JoinTree) -> JoinTree:
     """The tree with an automaton for each part that has no name in it."""
     if isinstance(tree, Named | Rounds):
         return replace(tree, inner=with_automata(tree.inner))
@@ -219,7 +219,7 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
 
 
 def _tagged(dfa: ByteDFA, marks: Marks) -> _Part:
-    """A language that leads to its end by the rest of a tag, wherever it is."""
+    """A language in which, from each state, the rest of a tag is a shortest way to the end."""
     body = _node([(dfa, _node([], True, 0))], False, 0, is_tag=True)
     return _Part(Repeat(body, 1, 1), False, dfa.byte_class, dfa, marks=marks)
 
@@ -234,7 +234,7 @@ def _only_text(dfa: ByteDFA) -> bytes | None:
 
 
 def _rank(parts: list[_Part]) -> int:
-    """Less than that of each part that these nodes lead to, by two: a repeat needs one between."""
+    """Two less than the least rank of the parts: `repeat` puts a node in between."""
     return min(0, *(one.rank for one in parts)) - 2
 
 

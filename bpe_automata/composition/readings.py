@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bpe_automata._budget import check
-from bpe_automata.automata.trees import Joined, Named, OneOf, Rounds, Tree
+from bpe_automata.automata.trees import Joined, JoinTree, Named, OneOf, Rounds
 from bpe_automata.composition.joining import with_automata
 from bpe_automata.errors import BudgetExceededError
 
@@ -38,7 +38,7 @@ _END: _Reading = (None, 0, ())
 class Parser:
     """The parser of a tree of parts, whose automata it makes."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: JoinTree) -> None:
         self._tree = with_automata(tree)
 
     def begin(self) -> _Readings:
@@ -77,7 +77,7 @@ class Parser:
         return made
 
     def _enter(
-        self, node: Tree, frames: _Frames, told: _Told, at: int, seen: set[Any]
+        self, node: JoinTree, frames: _Frames, told: _Told, at: int, seen: set[Any]
     ) -> Iterator[tuple[_Reading, _Told]]:
         """The readings at the beginning of a node. seen: the nodes entered since the last byte."""
         if (id(node), frames) in seen:

@@ -1,4 +1,4 @@
-"""A constraint: a regular language over a tokenizer, ready to be matched."""
+"""A constraint: a language over a tokenizer, ready to be matched."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _DEFAULT = Budget()
 
 @dataclass(frozen=True)
 class Constraint(Immutable):
-    """A language over a tokenizer. It is immutable and caches what its matchers visit, so keep it
-    and share it: any number of threads may use it, each with a matcher of its own. The cache of a
-    linked automaton is dropped once it fills half of its room: `matcher` then begins on a new
-    automaton, and older matchers go on with theirs, in the other half. A pickle holds only what the
-    constraint was made of; the process that loads it builds it again, from the parts on disk.
+    """A language over a tokenizer. The language never changes, and what matchers visit is cached,
+    so keep a constraint and share it: any number of threads may use it, each with a matcher of its
+    own. Once a linked automaton has filled half of its room, `matcher` begins on a new one; older
+    matchers keep the old one, and the rest of its room. A pickle holds only what the constraint was
+    made of; the process that loads it builds it again, with the tokenizer's tables on disk.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
     added_tokens: which added tokens may be read as text; budget: that of each call, be it for a
@@ -162,8 +162,9 @@ def constrain(
     on the constraint. A given one also pays for the tokenizer's automaton where that is not made
     yet (see `canonical_automaton`); the default, `Budget()`, does not.
 
-    Raises ArgumentError, RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError
-    and, for method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
+    Raises ArgumentError, RegexError, SchemaError, BudgetExceededError, EmptyLanguageError,
+    TokenOutOfRangeError; for method "canonical", UnsupportedTokenizerError and
+    ImproperMergeTableError; for "lift", UnsupportedFeatureError where special tokens are named.
     """
     if not isinstance(tokenizer, Tokenizer):
         raise ArgumentError(
