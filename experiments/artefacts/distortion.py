@@ -296,7 +296,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     heights = far.index + far["single"]
     canvas, ((bars, axes, masses),) = show.panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
     first = found[found["prompt"] == found["prompt"].iloc[0]].drop_duplicates("method")
-    names = ("the model\nitself", "any\ntokenization", "its own\ntokenization")
+    names = ("the model\nitself", "any\ntokenization", "the tokenizer's\nown")
     bars.bar_label(bars.bar(names, first["p"], color=show.COLORS.values()), fmt="%.3f")
     bars.set(ylim=(0, 1), ylabel=f"probability of “{first['answer'].iloc[0].strip()}”")
     bars.set_title(f"Prompt: {first['prompt'].iloc[0]}", loc="left", fontsize=11)
@@ -305,7 +305,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     )
     ring = {"facecolor": "white", "edgecolor": show.LIFT, "linewidth": 2}
     axes.scatter(far["TV lift"], heights, s=110, label="any tokenization", **ring)
-    own = {"color": show.CANONICAL, "label": "its own tokenization"}
+    own = {"color": show.CANONICAL, "label": "the tokenizer's own"}
     axes.scatter(far["TV canonical"], heights, s=38, zorder=3, **own)
     axes.legend(loc="lower right", fontsize=9)
     axes.set_yticks(heights, far["prompt"].str.replace("_", " "))
@@ -326,7 +326,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     one, more = (ends.loc[k].tolist() if k in ends.index else [0.0, 0.0] for k in (True, False))
     headline = (
         f"{far['single'].sum()} prompts with answers of one token: masking over any tokenization "
-        f"moves the model's distribution by up to {one[0]:.2f},\nover its own tokenization by up "
+        f"moves the model's distribution by up to {one[0]:.2f},\nover the tokenizer's own by up "
         f"to {one[1]:.4f}. {(~far['single']).sum()} with longer ones: by up to {more[0]:.2f} and "
         f"{more[1]:.2f}."
     )
