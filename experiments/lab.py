@@ -24,6 +24,7 @@ the rows in the repository. Where a Config has a `device`, "auto" is a GPU if th
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import gzip
 import hashlib
@@ -333,8 +334,18 @@ def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
 
 def load(name: str) -> Any:
     """The module of an artefact."""
-    stem = name.removesuffix(GPU).replace("-", "_")
-    return importlib.import_module(f"experiments.artefacts.{stem}")
+    return importlib.import_module(f"experiments.artefacts.{stem(name)}")
+
+
+def stem(name: str) -> str:
+    """The file of an artefact, without its ending."""
+    return name.removesuffix(GPU).replace("-", "_")
+
+
+def headline(name: str) -> str:
+    """The first line of its docstring, without importing it."""
+    tree = ast.parse((FOLDER / f"{stem(name)}.py").read_text("utf-8"))
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
 def default(name: str, module: Any = None) -> Any:
@@ -367,7 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words, options = given[given[:1] == ["run"] : first], given[first:]
     if words == ["list"]:
         for name in NAMES:
-            print(f"{name:18} {load(name).__doc__.splitlines()[0]}")
+            print(f"{name:18} {headline(name)}")
         return 0
     is_all, codes = words == ["all"], [0]
     unknown = [repr(word) for word in words if word not in NAMES]
