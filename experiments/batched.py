@@ -175,8 +175,8 @@ def sample_batch(
     heats = np.ones(count) if temperatures is None else np.asarray(temperatures)
     groups = np.full(count, -1) if populations is None else np.asarray(populations)
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
-        beside = None if queued else executor
-        return Batch(model, begun, free.n_ids, texts, uniforms, heats, groups, beside).run()
+        worker = None if queued else executor
+        return Batch(model, begun, free.n_ids, texts, uniforms, heats, groups, worker).run()
 
 
 class Batch:
@@ -220,7 +220,7 @@ class Batch:
 
     def _step(self, step: int, is_last: bool) -> None:
         """Draw an id at each slot; then the matchers and the model read it, side by side."""
-        self._give_up_slots()
+        self._drop_slots()
         ids = self._draw(step)
         tokens = ids.tolist()  # here the host waits for the device
         going = self._texts.going
@@ -240,13 +240,13 @@ class Batch:
         """The model reads ids, int64 [slots, n]; own: 0 where they are padding."""
         self._own, more = require("torch").cat([self._own, own], 1), dict[str, Any]()
         if self._is_padded:  # models are quicker where they are not told
-            places = (self._own.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            more = {"attention_mask": self._own, "position_ids": places}
+            positions = (self._own.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            more = {"attention_mask": self._own, "position_ids": positions}
         more[cache_name()] = self._cache
         read = self._model(input_ids=ids, **more, use_cache=True, logits_to_keep=1)
         self._cache, self._logits = read[cache_name()], read.logits[:, -1, : self._n_ids]
 
-    def _give_up_slots(self) -> None:
+    def _drop_slots(self) -> None:
         """Of texts that have ended, once they are half of the batch; of a population, once all of
         it has."""
         groups = self._groups[self._texts.order]

@@ -89,15 +89,15 @@ class Speller:
             return [self._added[pretoken]]
         ids = [self._ids[character] for character in pretoken]
         while True:
-            best, place = None, 0
+            best, position = None, 0
             for k in range(len(ids) - 1):
                 merge = self._merges.get((ids[k], ids[k + 1]))
                 # Of merges that come too late anyway it does not matter whether they are left out.
                 if merge and (best is None or merge < best) and rng.random() >= dropout:
-                    best, place = merge, k
+                    best, position = merge, k
             if best is None:
                 return ids
-            ids[place : place + 2] = [best[1]]
+            ids[position : position + 2] = [best[1]]
 
 
 Passage = tuple[tuple[str, ...], tuple[str, ...]]
@@ -141,11 +141,11 @@ class Corpus:
     def windows(self, length: int) -> list[int]:
         """Where in `training` to begin, so that the tokenizer's own ids from there on are about
         `length` for each, and one more."""
-        starts, place = list[int](), 0
+        starts, position = list[int](), 0
         for k, pretoken in enumerate(self.training):
-            if place >= len(starts) * length:
+            if position >= len(starts) * length:
                 starts.append(k)
-            place += len([*self.speller.own([pretoken])])
+            position += len([*self.speller.own([pretoken])])
         return starts[:-2]
 
     def ids_from(self, start: int, count: int, dropout: float, rng: random.Random) -> list[int]:

@@ -116,9 +116,9 @@ def scores(logits: Any, rows: np.ndarray, tokens: np.ndarray, temperature: float
     made in float32, or in float64 for logits of that type."""
     torch = require("torch")
     wide = (logits if logits.dtype == torch.float64 else logits.float()) / temperature
-    places = (torch.from_numpy(rows).to(wide.device), torch.from_numpy(tokens).to(wide.device))
+    positions = (torch.from_numpy(rows).to(wide.device), torch.from_numpy(tokens).to(wide.device))
     found: np.ndarray = (
-        (wide[places].double() - wide.logsumexp(-1).double()[places[0]]).cpu().numpy()
+        (wide[positions].double() - wide.logsumexp(-1).double()[positions[0]]).cpu().numpy()
     )
     return found
 
@@ -216,8 +216,8 @@ class Trie:
         parts = [methods * several / slack, own / total / slack, methods / unread]
         urgency = np.max(parts, axis=0)
         order = np.argsort(urgency)
-        left = np.cumsum(urgency[order])
-        return np.sort(nodes[order[left > 1][-ROUND:]])
+        residual = np.cumsum(urgency[order])
+        return np.sort(nodes[order[residual > 1][-ROUND:]])
 
     def _expand(self, nodes: np.ndarray) -> None:
         """Ask the model what follows these nodes, and add what can."""
@@ -326,8 +326,8 @@ def laws(trie: Trie) -> Row:
     mass = trie.summed(trie.free, trie.complete)
     written = trie.summed(trie.free, trie.complete & canonical)
     prefix = np.logaddexp(mass, trie.past)
-    left = np.logaddexp.reduce(trie.free[trie.open], initial=-np.inf)
-    own_left = np.logaddexp.reduce(trie.free[trie.open & canonical], initial=-np.inf)
+    residual = np.logaddexp.reduce(trie.free[trie.open], initial=-np.inf)
+    own_residual = np.logaddexp.reduce(trie.free[trie.open & canonical], initial=-np.inf)
     total, own_total, more = (np.logaddexp.reduce(each) for each in (mass, written, prefix))
     # A distribution that lacks s of its probability is off by s / 2 in a distance; the free
     # distribution and the weighted one are scaled to 1, where it is s.
@@ -342,6 +342,6 @@ def laws(trie: Trie) -> Row:
         "mass": float(np.exp(total)),
         "prefix mass": float(np.exp(more)),
         "outside": float(1 - np.exp(own_total - total)),
-        "off": float(np.exp(left - total) + max(slack, np.exp(own_left - own_total))),
-        "prefix off": float(np.exp(min(0.0, left - more)) + slack),
+        "off": float(np.exp(residual - total) + max(slack, np.exp(own_residual - own_total))),
+        "prefix off": float(np.exp(min(0.0, residual - more)) + slack),
     }

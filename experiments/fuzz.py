@@ -156,8 +156,8 @@ class Matchers(stateful.RuleBasedStateMachine):
         ids = self.text(walk)
         if len(ids) < len(walk.ids):
             return set()
-        left = np.inf if walk.most is None else walk.most - len(ids) - 1
-        found = {i for i in self.trie[ids] if i is not None and self.least((*ids, i)) <= left}
+        remaining = np.inf if walk.most is None else walk.most - len(ids) - 1
+        found = {i for i in self.trie[ids] if i is not None and self.least((*ids, i)) <= remaining}
         return found | (set(self.ends) if None in self.trie[ids] else set())
 
     @invariant()

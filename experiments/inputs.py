@@ -65,7 +65,7 @@ class Case:
         return tuple(text for text, good in zip(self.texts, self.labels, strict=True) if good)
 
 
-def schema_cases(place: Path, style: str) -> list[Case]:
+def schema_cases(source: Path, style: str) -> list[Case]:
     """Of `SCHEMA_LINES`, gzipped or not: of a file, or of a folder's files in order of their names;
     a case's group is the name of its file. Raises MissingFileError."""
     write = WRITERS[style]
@@ -76,19 +76,19 @@ def schema_cases(place: Path, style: str) -> list[Case]:
         return Case(str(row["id"]), group, {"schema": row["schema"]}, texts, labels)
 
     try:
-        return [case(row, group) for group, path in groups_of(place) for row in lines_of(path)]
+        return [case(row, group) for group, path in groups_of(source) for row in lines_of(path)]
     except (LookupError, TypeError, AttributeError) as error:
-        message = f"{place} has a line that lacks something: {type(error).__name__}: {error}"
+        message = f"{source} has a line that lacks something: {type(error).__name__}: {error}"
         raise MissingFileError(message) from error
 
 
-def groups_of(place: Path) -> list[tuple[str, Path]]:
+def groups_of(source: Path) -> list[tuple[str, Path]]:
     """(name without endings, path) of the file itself, or of a folder's files of JSON lines. Raises
     MissingFileError."""
-    every = [place] if place.is_file() else sorted(place.glob("*"))
-    found = [path for path in every if path == place or ".jsonl" in path.suffixes]
+    every = [source] if source.is_file() else sorted(source.glob("*"))
+    found = [path for path in every if path == source or ".jsonl" in path.suffixes]
     if not found:
-        message = f"{place} is no file, and has no files *.jsonl or *.jsonl.gz; {SCHEMA_LINES}"
+        message = f"{source} is no file, and has no files *.jsonl or *.jsonl.gz; {SCHEMA_LINES}"
         raise MissingFileError(message)
     return [(path.name.split(".")[0], path) for path in found]
 

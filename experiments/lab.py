@@ -221,12 +221,12 @@ def read(path: Path) -> tuple[Row, dict[str, list[Row]]]:
 def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
     """(manifest, rows), those of earlier runs of the same config and code among them."""
     path = place(name, module, config, run)
-    manifest, known = read(path)
+    manifest, cached = read(path)
     cells = plain(module.cells(config))
     missing = [
         cell
         for cell in cells
-        if (rows := known.get(json.dumps(cell))) is None
+        if (rows := cached.get(json.dumps(cell))) is None
         or (run.retry and any(FAILURE in row for row in rows))
     ]
     if getattr(module, "TIMED", False):
@@ -238,17 +238,17 @@ def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Ro
     found = measured(module.__name__, config, missing, run) if missing else ()
     with path.open("a", encoding="utf-8") as file, progress(run, name, len(missing)) as advance:
         for cell, rows in found:
-            known[json.dumps(cell)] = rows
+            cached[json.dumps(cell)] = rows
             file.write("\n" + json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False))
             file.flush()
             advance()
-    return manifest, ordered(cells, known)
+    return manifest, ordered(cells, cached)
 
 
-def ordered(cells: list[Row], known: dict[str, list[Row]]) -> list[Row]:
+def ordered(cells: list[Row], cached: dict[str, list[Row]]) -> list[Row]:
     """The rows of all cells in their order; a cell without any is a failure."""
     none = [{FAILURE: NOT_MEASURED}]
-    return [{**cell, **row} for cell in cells for row in known.get(json.dumps(cell), none)]
+    return [{**cell, **row} for cell in cells for row in cached.get(json.dumps(cell), none)]
 
 
 def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
@@ -256,8 +256,8 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
     config, those of the paper. Raises MissingFileError."""
     path = place(name, module, config, run)
     if path.exists():
-        manifest, known = read(path)
-        return manifest, ordered(plain(module.cells(config)), known)
+        manifest, cached = read(path)
+        return manifest, ordered(plain(module.cells(config)), cached)
     published = run.paper / "rows" / f"{name}.jsonl.gz"
     if config != default(name, module) or not published.exists():
         raise MissingFileError(f"no rows of {name} are there: `python -m experiments {name}`")

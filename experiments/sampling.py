@@ -26,9 +26,9 @@ def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
     of a text, and as two before a word), and complete half a character.
     """
     matcher = start.copy()
-    for place, token in enumerate(ids):
+    for index, token in enumerate(ids):
         if not matcher.allows(token):
-            return place
+            return index
         matcher.advance(token)
     return len(ids) if ended and not matcher.is_accepting else None
 

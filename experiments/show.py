@@ -185,9 +185,9 @@ def wrapped(text: str) -> str:
     )
 
 
-def with_numbers(text: str, place: str, said: str) -> str:
-    """A page with that in its place; the rest is untouched."""
-    name = re.escape(place)
+def with_numbers(text: str, marker: str, said: str) -> str:
+    """A page with that in its marker; the rest is untouched."""
+    name = re.escape(marker)
     marks = rf"(<!-- numbers: {name} -->\n).*?(<!-- /numbers: {name} -->)"
     return re.sub(marks, lambda m: f"{m[1]}{said.strip()}\n{m[2]}", text, flags=re.DOTALL)
 

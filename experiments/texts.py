@@ -67,11 +67,11 @@ def documents(kind: str) -> list[tuple[list[str], int]]:
     return [(texts, longest) for texts, longest in found if texts]
 
 
-def code(place: str, rng: random.Random) -> list[str]:
+def code(folder: str, rng: random.Random) -> list[str]:
     """A part of each of some files below a folder of Python, as many of each suffix. What is
     installed below the standard library is another source."""
     by_suffix: dict[str, list[Path]] = {}
-    for here, folders, files in os.walk(sysconfig.get_path(place)):
+    for here, folders, files in os.walk(sysconfig.get_path(folder)):
         folders[:] = sorted(set(folders) - {"__pycache__", "site-packages"})
         for name in sorted(files):
             if name.endswith(CODE):
@@ -88,8 +88,8 @@ def cjk_encodings() -> list[str]:
 
 def catalogues(rng: random.Random) -> list[str]:
     """Translated messages of installed programs, a document for each of some catalogues."""
-    places = {Path(sys.base_prefix, "share/locale"), Path("/usr/share/locale")}
-    paths = sorted(path for place in places for path in place.glob("*/LC_MESSAGES/*.mo"))
+    folders = {Path(sys.base_prefix, "share/locale"), Path("/usr/share/locale")}
+    paths = sorted(path for folder in folders for path in folder.glob("*/LC_MESSAGES/*.mo"))
     each = [messages_of(path) or {} for path in some(paths, CATALOGUES, rng)]
     return [cut("\n".join(messages.values()), rng) for messages in each if any(messages.values())]
 

@@ -87,8 +87,8 @@ def sentence(tokenizer: Tokenizer, before: str, word: str, after: str) -> Senten
     ends = list(accumulate(map(len, spelled)))
     begin = len(before.encode())
     end = begin + len(word.encode())
-    first = next(k for k, place in enumerate(ends) if place > begin)
-    last = next(k for k, place in enumerate(ends) if place >= end) + 1
+    first = next(k for k, end in enumerate(ends) if end > begin)
+    last = next(k for k, end in enumerate(ends) if end >= end) + 1
     return Sentence(tuple(ids[:first]), tuple(ids[first:last]), tuple(ids[last:]))
 
 
@@ -113,8 +113,8 @@ def other_ways(
     each = (tokens.cut_once(word, rng), tokens.at_random(word, rng), tokens.smallest(word))
     found: dict[str, tuple[int, ...]] = {}
     for way, candidates in zip(WAYS, each, strict=True):
-        known = {tuple(word), *found.values()}
-        fresh = next((ids for ids in candidates if ids not in known), None)
+        used = {tuple(word), *found.values()}
+        fresh = next((ids for ids in candidates if ids not in used), None)
         if fresh is not None:
             found[way] = fresh
     return found

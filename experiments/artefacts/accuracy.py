@@ -260,11 +260,11 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     for axis, model in zip(axes[0], names, strict=True):
         for line in found[found["model"] == model].to_dict("records"):
             k, j = settings.index((line["style"], line["taken"])), METHODS.index(line["method"])
-            place, (value, *ends) = k + 0.2 * (j - 1.5), [100 * one for one in line["right"]]
+            position, (value, *ends) = k + 0.2 * (j - 1.5), [100 * one for one in line["right"]]
             color, finished = COLORS[line["method"]], 100 * (1 - line["unfinished"])
-            axis.bar(place, value, 0.18, color=color)
-            axis.bar(place, finished - value, 0.18, bottom=value, color=color, alpha=0.25)
-            axis.plot([place] * 2, ends, color="black", linewidth=0.8)
+            axis.bar(position, value, 0.18, color=color)
+            axis.bar(position, finished - value, 0.18, bottom=value, color=color, alpha=0.25)
+            axis.plot([position] * 2, ends, color="black", linewidth=0.8)
         ticks = [f"{style} JSON,\n{taken} ids" for style, taken in settings]
         axis.set_xticks(range(len(settings)), ticks)
         axis.set_title(model, loc="left", fontsize=11)

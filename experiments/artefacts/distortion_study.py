@@ -107,8 +107,8 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
     masked, alive = np.exp(tree.masked[:, column]), tree.alive[:, column]
     nodes = np.flatnonzero(alive)[1:]
     nodes = nodes[np.argsort(tree.parent[nodes], kind="stable")]
-    left = np.full(len(tree), -np.inf)  # log of the mass that the mask leaves behind a node
-    np.logaddexp.at(left, tree.parent[nodes], tree.steps[nodes])
+    remaining = np.full(len(tree), -np.inf)  # log of the mass that the mask leaves behind a node
+    np.logaddexp.at(remaining, tree.parent[nodes], tree.steps[nodes])
     having, first, family = np.unique(tree.parent[nodes], return_index=True, return_inverse=True)
     number, last = np.zeros(len(tree), dtype=np.int64), np.append(first[1:], len(nodes)) - 1
     number[having] = np.arange(len(having))
@@ -117,17 +117,17 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
     total = np.concatenate([[0.0], np.cumsum(shares)])
     within = family + np.minimum(total[1:] - total[first][family], 1.0)
     at, weights = np.zeros((count, n), dtype=np.int64), np.zeros((count, n))
-    while (going := np.isfinite(left[at])).any():
-        weights += np.where(going, left[at], 0.0)
+    while (going := np.isfinite(remaining[at])).any():
+        weights += np.where(going, remaining[at], 0.0)
         for own, logs in zip(at, weights, strict=True):
             if effective_sample_size(logs) < n / 2:
                 own[:] = own[resample(normalised(logs), rng)]
                 logs[:] = np.logaddexp.reduce(logs) - np.log(n)
-        going = np.isfinite(left[at])
+        going = np.isfinite(remaining[at])
         own = number[at[going]]
-        place = np.searchsorted(within, own + rng.random(len(own)), side="right")
+        position = np.searchsorted(within, own + rng.random(len(own)), side="right")
         # The cumulated probability of a last child may have been rounded to below 1.
-        at[going] = nodes[np.minimum(place, last[own])]
+        at[going] = nodes[np.minimum(position, last[own])]
     answers = tree.answer[at]
     usable = np.where(answers >= 0, weights, -1e300)
     shares = np.exp(usable - usable.max(axis=1, keepdims=True)) * (answers >= 0)

@@ -77,18 +77,18 @@ def measure(config: Config, part: str, tokenizer: str = "", package: str = "") -
     """A row for each law, and one of facts."""
     if part == "package":
         return of_package(config, package)
-    known = Tokenizer.load(tokenizer)
+    loaded = Tokenizer.load(tokenizer)
     head: Row = {"tokenizer": Path(tokenizer).name}
     rng = random.Random(f"{config.seed} {part}")
     if part == "facts":
-        return [head | {"law": "facts", "ids": known.n_ids}]
+        return [head | {"law": "facts", "ids": loaded.n_ids}]
     if part in KINDS:
-        rows = of_texts(known, part, share(config.n, part), rng, [r(known) for r in RIVALS])
+        rows = of_texts(loaded, part, share(config.n, part), rng, [r(loaded) for r in RIVALS])
         return [head | {"kind": part} | row for row in rows]
-    chosen = VARIED if part == WALKS else {**FINITE, **own_finite(known)}
+    chosen = VARIED if part == WALKS else {**FINITE, **own_finite(loaded)}
     n, found = max(2, config.n // 5000), tally(part)
     for name, regex in islice(chosen.items(), config.regexes):
-        add(found, walks(known, regex, n, rng) if part == WALKS else masks(known, regex), name)
+        add(found, walks(loaded, regex, n, rng) if part == WALKS else masks(loaded, regex), name)
     return [head | found]
 
 
@@ -107,19 +107,19 @@ def of_package(config: Config, package: str) -> list[Row]:
                 continue
             head = {"tokenizer": line["name"]}
             try:
-                known = deployed.read(line, archive, Path(scratch))
-                canonical_automaton(known)
+                loaded = deployed.read(line, archive, Path(scratch))
+                canonical_automaton(loaded)
             except TokenizerError as error:
                 rows.append(head | {"law": "facts", "refused": failed(error)[FAILURE]})
                 continue
-            rows.append(head | {"law": "facts", "ids": known.n_ids})
+            rows.append(head | {"law": "facts", "ids": loaded.n_ids})
             rng = random.Random(config.seed)
             for kind in KINDS:
-                of = of_texts(known, kind, share(config.few, kind), rng, [])
+                of = of_texts(loaded, kind, share(config.few, kind), rng, [])
                 rows += [head | {"kind": kind} | row for row in of]
             found = tally(MASKS)
             for name in FEW_REGEXES:
-                add(found, masks(known, FINITE[name]), name)
+                add(found, masks(loaded, FINITE[name]), name)
             rows.append(head | found)
     return rows
 
@@ -148,12 +148,12 @@ def of_texts(
     """The ids of texts, and other ids of each; canonical: how many are; accepts, rejects: mistakes
     of each rival."""
     adversary, automaton = Adversary(tokenizer, rng), canonical_automaton(tokenizer)
-    left = adversary.texts(n) if kind == "adversarial" else windows(kind, n, rng)
+    remaining = adversary.texts(n) if kind == "adversarial" else windows(kind, n, rng)
     rows = [
         tally(law) | {"canonical": 0, "accepts": Counter(), "rejects": Counter()}
         for law in (TEXTS, OTHERS)
     ]
-    while batch := list(islice(left, BATCH)):
+    while batch := list(islice(remaining, BATCH)):
         encoded = tokenizer.encode_batch(batch)
         others = [*map(adversary.resegmented, encoded, batch)]
         for row, some in zip(rows, (encoded, others), strict=True):
@@ -212,7 +212,7 @@ def masks(tokenizer: Tokenizer, regex: str) -> Tried:
 
 # Approximations.
 
-MOST_KNOWN = 500_000  # answers that a test remembers; some 100 MB
+MOST_CACHED = 500_000  # answers that a test remembers; some 100 MB
 
 
 class BpePairs:
@@ -230,7 +230,7 @@ class BpePairs:
         self._reachable = {*np.flatnonzero(automaton.derivation.reachable).tolist()} - spare
         self._reachable |= self._added
         breaking = automaton.geometry.breaking_merge
-        self._pair = lru_cache(MOST_KNOWN)(lambda left, right: breaking(left, right) < 0)
+        self._pair = lru_cache(MOST_CACHED)(lambda left, right: breaking(left, right) < 0)
 
     def accepts(self, ids: Ids) -> bool:
         """The test."""
@@ -256,7 +256,7 @@ class ReencodedPairs:
         self._tokenizer, self._bpe = tokenizer, BpePairs(tokenizer)
         puts_space = tokenizer.description.prefix.name != "NONE"
         self._anchor = (*tokenizer.encode("\n"),) if puts_space else ()
-        self._comes_back = lru_cache(MOST_KNOWN)(self._encoded_again)
+        self._comes_back = lru_cache(MOST_CACHED)(self._encoded_again)
 
     def accepts(self, ids: Ids) -> bool:
         """The test."""

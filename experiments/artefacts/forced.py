@@ -104,9 +104,9 @@ def measure(config: Config, part: str, index: int, of: str) -> list[Row] | Row:
 
 
 @lru_cache(maxsize=2)
-def sampled(place: Path, style: str, count: int, seed: int) -> list[Case]:
+def sampled(path: Path, style: str, count: int, seed: int) -> list[Case]:
     """Some cases, chosen at random, in their own order."""
-    every = schema_cases(place, style)
+    every = schema_cases(path, style)
     chosen = random.Random(seed).sample(range(len(every)), min(count, len(every)))
     return [every[k] for k in sorted(chosen)]
 

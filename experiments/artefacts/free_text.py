@@ -84,14 +84,14 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
         row: Row = {"model": loaded.name, "temperature": temperature, "prompt": k}
         row |= {"passage": prompts[k], "changed": pair.fork is not None}
         for name, text in (("free", pair.free), ("canonical", pair.canonical)):
-            row[name] = shown_text(loaded.tokenizer, text.ids, ids[k])
+            row[name] = readable(loaded.tokenizer, text.ids, ids[k])
         rows.append(row)
     for reader in {*config.models} - {source} or {source}:
         other = opened(reader, config.device, config.dtype)
         asked = dict.fromkeys((row["passage"], row[name]) for row in rows for name in WHICH)
-        known = dict(zip(asked, losses(other, list(asked)), strict=True))
+        cached = dict(zip(asked, losses(other, list(asked)), strict=True))
         for row in rows:
-            row |= {f"other {name}": known[row["passage"], row[name]] for name in WHICH}
+            row |= {f"other {name}": cached[row["passage"], row[name]] for name in WHICH}
     return rows
 
 
@@ -102,7 +102,7 @@ def prompts_of(kind: str, tokenizer: Tokenizer, config: Config) -> list[str]:
     return [*islice(filter(None, begun), config.prompts)]
 
 
-def shown_text(tokenizer: Tokenizer, ids: Sequence[int], before: Sequence[int]) -> str:
+def readable(tokenizer: Tokenizer, ids: Sequence[int], before: Sequence[int]) -> str:
     """The text of ids up to the last whole character."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return decoder.decode(tokenizer.text_bytes(ids, before))

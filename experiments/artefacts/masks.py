@@ -50,7 +50,7 @@ CASES = [
 """By group: constraints; regexes with texts, to be spelled otherwise; and small constraints that
 every engine compiles and follows before anything is timed."""
 ENGINES = ("canonical", "within", "lift", *PEERS)
-BESIDE = "llguidance"  # what ratios are to, in the same run
+BASELINE = "llguidance"  # what ratios are to, in the same run
 LONGEST = 300  # ids of a text that are read
 Us = list[float]
 FIRST_MASK = """
@@ -90,7 +90,7 @@ class Config:
 
 
 SMOKE = Config(
-    ("canonical", BESIDE), ("smollm2",), SMOKE_SCHEMAS, n=2, held=1, rounds=1, offers=2,
+    ("canonical", BASELINE), ("smollm2",), SMOKE_SCHEMAS, n=2, held=1, rounds=1, offers=2,
     starts=(*STARTS,)[:1], repeats=1, patience=0.5,
 )  # fmt: skip
 
@@ -128,12 +128,12 @@ def measure(
 def asked(config: Config, tokenizer: str, part: str, engine: str) -> Iterator[Row]:
     """In the process of an engine: a row once it is there, the name of each thing that it is asked,
     and what is found out."""
-    known, kept = Tokenizer.load(tokenizer), list[Begin]()
+    loaded, kept = Tokenizer.load(tokenizer), list[Begin]()
     before = settled()
-    made = engines.engine_of(engine, known)
+    made = engines.engine_of(engine, loaded)
     for case in cases_of(config, "warming"):
         with suppress(BpeAutomataError), refusals():
-            timed(made.prepared(case.source), known, case)
+            timed(made.prepared(case.source), loaded, case)
     used, began = settled() - before, time.perf_counter()
     gc.freeze()  # what is there by now stays; later collections need not look through it
     yield {"engine_mb": used}
@@ -146,9 +146,9 @@ def asked(config: Config, tokenizer: str, part: str, engine: str) -> Iterator[Ro
             with refusals():
                 compiling, begin = spent(made.prepared, case.source)
                 if part == "admits":
-                    row |= admitted(begin, known, case, config.offers)
+                    row |= admitted(begin, loaded, case, config.offers)
                 else:
-                    row |= timed(begin, known, case)
+                    row |= timed(begin, loaded, case)
                     row["first"] += compiling
         except BpeAutomataError as error:
             row["refused"] = str(error)[:160]
@@ -238,7 +238,7 @@ def started(config: Config, tokenizer: str, what: str) -> Row:
 
 KINDS = ["cold", "warm", "advance"]
 FIELDS = ["refused", "first", "texts", "held_mb", "what", "wall", "mb"]
-NEW, TIMES = "new mask, µs: p50", f"times {BESIDE}'s"
+NEW, TIMES = "new mask, µs: p50", f"times {BASELINE}'s"
 IN_SHORT = ["engine", "first mask, ms: p50", NEW, f"p50, {TIMES}", "p99", f"p99, {TIMES}"]
 IN_SHORT += ["warm, µs: p50"]
 NOTES = f"""this package: canonical admits the tokenizer's own ids alone, lift any ids; within is
@@ -284,7 +284,7 @@ def summary(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     texts = texts_of(asked)
     for (tokenizer, engine), own in asked.groupby(["tokenizer", "engine"], observed=True):
         side = texts[texts["tokenizer"] == tokenizer]
-        read, other = side[side["engine"] == engine], side[side["engine"] == BESIDE]
+        read, other = side[side["engine"] == engine], side[side["engine"] == BASELINE]
         both = read.merge(other, on=["name", "text"], suffixes=("", " other"))
         answered = own[own["refused"].isna()]
         first = answered.groupby("name")["first"].median() / 1e3
@@ -294,7 +294,7 @@ def summary(rows: pd.DataFrame, part: str) -> pd.DataFrame:
         line["texts refused"] = f"{sum(text['stopped'] for text in each)} of {len(each)}"
         line |= {"first mask, ms: p50": quantile(first, 0.5), "p99 ": quantile(first, 0.99)}
         line |= {name: at(read["cold"], q) for name, q in ((NEW, 50), ("p90", 90), ("p99", 99))}
-        for q in (50, 99) if engine != BESIDE and len(both) else ():
+        for q in (50, 99) if engine != BASELINE and len(both) else ():
             line[f"p{q}, {TIMES}"] = at(both["cold"], q) / at(both["cold other"], q)
         line |= {f"{kind}, µs: p50": at(read[kind], 50) for kind in KINDS[1:]}
         found.append(line | {"engine, MB": own["engine_mb"].median(), "held": own["held_mb"].max()})
@@ -323,20 +323,20 @@ def admits_of(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each tokenizer and engine."""
     each = of_part(rows, "admits").groupby(["tokenizer", "engine", "label"], observed=True)
     sums = each[["blocked", "own", "admitted", "offered"]].sum().astype(int).astype(str)
-    shown = sums.reset_index()[["tokenizer"]].assign(engine=sums.index.get_level_values("label"))
-    shown["own ids blocked"] = [*(sums["blocked"] + " of " + sums["own"])]
-    shown["others admitted"] = [*(sums["admitted"] + " of " + sums["offered"])]
-    return shown
+    data = sums.reset_index()[["tokenizer"]].assign(engine=sums.index.get_level_values("label"))
+    data["own ids blocked"] = [*(sums["blocked"] + " of " + sums["own"])]
+    data["others admitted"] = [*(sums["admitted"] + " of " + sums["offered"])]
+    return data
 
 
 def starts_of(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each kind of start; medians, and the most memory."""
     some = of_part(rows, "starts")
-    shown = some[["tokenizer", "what"]].rename(columns={"what": "start"})
-    return shown.assign(seconds=some["wall"].map(np.median), MB=some["mb"])
+    data = some[["tokenizer", "what"]].rename(columns={"what": "start"})
+    return data.assign(seconds=some["wall"].map(np.median), MB=some["mb"])
 
 
-COLORS = {"canonical": show.CANONICAL, "lift": show.LIFT, BESIDE: "#edae49"}
+COLORS = {"canonical": show.CANONICAL, "lift": show.LIFT, BASELINE: "#edae49"}
 
 
 def figure(rows: pd.DataFrame) -> Figure:

@@ -217,7 +217,7 @@ def by_way(words: pd.DataFrame, ways: Sequence[str], value: str, of: Statistic) 
     )
 
 
-def shown(found: Any) -> str:
+def estimated(found: Any) -> str:
     """An estimate as text."""
     return show.interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else show.fixed(3))(found)
 
@@ -227,7 +227,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     words, compared_ = measured(rows), (ALL, *WAYS, ANOTHER)
     tv = by_way(words, compared_, "tv", MEDIAN)
     loss = by_way(words, compared_, "extra", weighted_mean)
-    formats = dict.fromkeys(tv.columns[2:], shown)
+    formats = dict.fromkeys(tv.columns[2:], estimated)
     note = """medians and means are over words, templates of sentences and ways; in brackets
         intervals of 95 %, each for itself: a reading counts as often as its word is drawn times as
         often as its template (pigeonhole bootstrap, Owen 2007), which is rather too wide than too
@@ -312,7 +312,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         f"{n:.0f} of {of:.0f} under {model}" for model, n, of in raised[1:].itertuples() if of
     ]
     return {
-        "poisoning": f"""{show.markdown(data, dict.fromkeys(names, shown))}
+        "poisoning": f"""{show.markdown(data, dict.fromkeys(names, estimated))}
 
         Of the other tokenizations of “shark” {" and ".join(counts)} raise the published ratio."""
     }

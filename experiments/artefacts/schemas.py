@@ -100,11 +100,12 @@ def measure(config: Config, part: str, name: str = "", style: str = "") -> list[
         return [{"name": case.id, "accepted": verdicts(case)} for case in cases]
     began = time.perf_counter()
     while len(rows) < len(cases):
-        left = float("inf") if part in QUICK else config.patience + began - time.perf_counter()
-        if left <= 0:
+        end = float("inf") if part in QUICK else config.patience + began
+        remaining = end - time.perf_counter()
+        if remaining <= 0:
             break
         first, begun = len(rows), list[str]()
-        for row in apart(config.longest, asked, config, part, first, left):
+        for row in apart(config.longest, asked, config, part, first, remaining):
             rows += [row] if "status" in row else []
             begun += [] if "status" in row else [row["name"]]
         if len(begun) > len(rows) - first:  # it was ended at this one
@@ -135,9 +136,9 @@ def verdicts(case: Case) -> list[bool | None]:
 def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[Row]:
     """In the process of an engine: the name of each schema, and what became of it. compile, first:
     microseconds, of the schema, and then of the first mask."""
-    known = Tokenizer.load(config.tokenizer)
-    made, began = engines.engine_of(engine, known), time.perf_counter()
-    buffer = np.zeros((1, (known.n_ids + 31) // 32), dtype=np.int32)
+    tokenizer = Tokenizer.load(config.tokenizer)
+    made, began = engines.engine_of(engine, tokenizer), time.perf_counter()
+    buffer = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     for case in (Case("", "", {"schema": WARMING}, (), ()), *cases_of(config)[first:]):
         if time.perf_counter() - began > seconds:
             return
@@ -151,7 +152,7 @@ def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[R
         except BpeAutomataError as error:
             row |= refusal(error.__cause__ or error)
         else:
-            row["accepted"] = [is_read(begin, text, known) for text in case.texts]
+            row["accepted"] = [is_read(begin, text, tokenizer) for text in case.texts]
             row["status"] = "compiled"
         if case.id:
             yield row
@@ -185,11 +186,11 @@ def of_files(config: Config, name: str) -> Row:
     """compile: microseconds to the first mask; slowest: of a mask along a file; files: what became
     of each."""
     case = next(row for row in yaml_cases(config.yaml_schemas) if row["id"] == name)
-    known, judge = tokenizer_of(config.tokenizer), judge_of(case["schema"])
-    constrain(known, yaml_schema(WARMING)).matcher().allowed_ids()
+    tokenizer, judge = tokenizer_of(config.tokenizer), judge_of(case["schema"])
+    constrain(tokenizer, yaml_schema(WARMING)).matcher().allowed_ids()
     try:
         compiling, language = spent(lambda: yaml_schema(case["schema"], order="any"))
-        matcher = constrain(known, language).matcher()
+        matcher = constrain(tokenizer, language).matcher()
         first, _ = spent(matcher.allowed_ids)
     except BpeAutomataError as error:
         return refusal(error)
@@ -203,7 +204,7 @@ def of_files(config: Config, name: str) -> Row:
             continue
         is_valid, accepted = judge.is_valid(value), language.accepts(written.encode())
         files.append(OUTCOMES[is_valid, accepted])
-        slowest = max([slowest, *along(matcher.copy(), known, written)])
+        slowest = max([slowest, *along(matcher.copy(), tokenizer, written)])
     row: Row = {"compile": compiling, "first": first, "slowest": slowest, "files": files}
     return row | {"status": "compiled"}
 
@@ -328,10 +329,10 @@ def files_of(rows: pd.DataFrame) -> pd.DataFrame:
     counts = Counter(f"schemas: {status}" for status in some["status"])
     counts += Counter(f"files: {one}" for files in some["files"].dropna() for one in files)
     first = [*((some["compile"] + some["first"]).dropna() / 1e3)]
-    shown: Row = {**counts}
-    shown |= {f"ms to the first mask, p{q}:": quantile(first, q / 100) for q in (50, 99)}
-    shown["ms of the slowest mask along a file"] = some["slowest"].max() / 1e3
-    return pd.DataFrame({"YAML": [*shown], "number": pd.Series([*shown.values()], dtype=object)})
+    lines: Row = {**counts}
+    lines |= {f"ms to the first mask, p{q}:": quantile(first, q / 100) for q in (50, 99)}
+    lines["ms of the slowest mask along a file"] = some["slowest"].max() / 1e3
+    return pd.DataFrame({"YAML": [*lines], "number": pd.Series([*lines.values()], dtype=object)})
 
 
 COUNTS = ["walks", "different", "ids", "characters", "failed"]

@@ -85,8 +85,8 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
     for (temperature, _), prompt, text in zip(wanted, which, texts, strict=True):
         row: Row = {"model": loaded.name, "temperature": temperature, "prompt": prompt}
         row |= {"ids": list(text.ids), "ended": text.ended}
-        place = fault(starts[prompt], text.ids, text.ended)
-        rows.append(row | {"faults": [] if place is None else [place]})
+        index = fault(starts[prompt], text.ids, text.ended)
+        rows.append(row | {"faults": [] if index is None else [index]})
     return rows
 
 
@@ -158,9 +158,9 @@ def figure(rows: pd.DataFrame) -> Figure:
             groups = own.groupby("temperature")
             by = {t: estimate(of, weighted_mean, "off", "unit") for t, of in groups}
             value, low, high = 100 * np.array([*by.values()]).T
-            places = np.array([*by]) + 0.025 * (k - 0.5)
+            positions = np.array([*by]) + 0.025 * (k - 0.5)
             style = {"color": MODELS[k % 2], "marker": "os"[k % 2], "markersize": 5, "label": model}
-            panel.errorbar(places, value, [value - low, high - value], capsize=2, **style)
+            panel.errorbar(positions, value, [value - low, high - value], capsize=2, **style)
         panel.set_title(NAMED.get(kind, kind), loc="left", fontsize=11)
         panel.set_ylim(-3, 103)
         panel.set_xticks([*by], [f"{t:g}" for t in by])

@@ -104,9 +104,9 @@ def measure(config: Config, part: str, first: int = 0, tokenizer: str = "") -> l
         return written_out(config, tokenizer)
     table = mistral_table(config.merges)
     if part == "tokenizer":
-        known = tokenizer_of(config.tokenizer)
+        loaded = tokenizer_of(config.tokenizer)
         plain, _ = timed(lambda: table.derived("reference", Reference).texts)
-        return {EAGER: repeated(lambda: CanonicalAutomaton(known), 3), REFERENCE: [plain]}
+        return {EAGER: repeated(lambda: CanonicalAutomaton(loaded), 3), REFERENCE: [plain]}
     return (rectangles if part == "rectangles" else algorithm_3)(table)
 
 

@@ -147,13 +147,13 @@ def trained(config: Config, read: Corpus, dropout: float, twin: int) -> tuple[An
 def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator[list[list[int]]]:
     """Of each step, `batch` times context + 1 ids. Where windows begin depends on the seed alone:
     all places in random order, then again in another."""
-    starts, left = read.windows(config.context), list[int]()
+    starts, remaining = read.windows(config.context), list[int]()
     order = np.random.default_rng([config.seed, twin])
     rng = random.Random(f"{config.seed} {twin} dropout")
     for _ in range(config.steps):
-        while len(left) < config.batch:
-            left += order.permutation(starts).tolist()
-        taken, left = left[: config.batch], left[config.batch :]
+        while len(remaining) < config.batch:
+            remaining += order.permutation(starts).tolist()
+        taken, remaining = remaining[: config.batch], remaining[config.batch :]
         yield [read.ids_from(start, config.context + 1, dropout, rng) for start in taken]
 
 
