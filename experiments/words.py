@@ -87,8 +87,8 @@ def sentence(tokenizer: Tokenizer, before: str, word: str, after: str) -> Senten
     ends = list(accumulate(map(len, spelled)))
     begin = len(before.encode())
     end = begin + len(word.encode())
-    first = next(k for k, end in enumerate(ends) if end > begin)
-    last = next(k for k, end in enumerate(ends) if end >= end) + 1
+    first = next(k for k, at in enumerate(ends) if at > begin)
+    last = next(k for k, at in enumerate(ends) if at >= end) + 1
     return Sentence(tuple(ids[:first]), tuple(ids[first:last]), tuple(ids[last:]))
 
 

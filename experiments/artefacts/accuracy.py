@@ -1,21 +1,22 @@
 """Do constraints make a model's function calls right?
 
-A model writes the arguments of a call, for requests of BFCL whose right arguments are known
-(`experiments.bfcl`), after the same prompt with each method:
+A model writes the arguments of a function call, for requests of the Berkeley Function Calling
+Leaderboard (BFCL), which says which arguments are right (`experiments.bfcl`). Each method has the
+same prompt:
 
-- *free*: no mask, up to the closing brace of the first object; an answer that is not valid is
-  thrown away and asked for again;
-- *lift*: all tokenizations of the valid arguments; *canonical*: the tokenizer's own;
-- *canonical SMC*: a population under the canonical mask, weighed and resampled on its way, of which
-  one text that ended is taken by its weight.
+- *free*: there is no mask, and the answer ends with the closing brace of the first object; an
+  answer that is not valid is thrown away and asked for again;
+- *lift*: the mask admits all tokenizations of the valid arguments;
+- *canonical*: the mask admits the tokenizer's own tokenization alone;
+- *canonical SMC*: a population of texts under the canonical mask is weighted and resampled while it
+  is written, and one of those that ended is drawn by its weight.
 
-Each writes once with the likeliest ids, but for populations, which are always drawn, and several
-times with drawn ones (at temperature 0.7; a free answer is asked for three times at most, and a
-population has 8 texts). The likeliest ids are taken in compact JSON, too: what a tokenizer makes of
-a style may be tokens that a model has hardly seen. They have four times the room of drawn ones: an
-answer that is longer than usual is told from one that does not end. Requests are asked in plain
-text, with an example before them: in its chat format SmolLM2 answers most of them with prose or
-with Python.
+Each method but SMC writes once with the likeliest ids; each writes several times with drawn ids (at
+temperature 0.7; a free answer is asked for at most three times, and a population has 8 texts). The
+likeliest ids are taken in compact JSON, too, whose tokens a model may hardly have seen. They may be
+four times as many as drawn ones, to tell an answer that is long from one that does not end.
+Requests are asked in plain text after an example: asked in its chat format, SmolLM2 answers most of
+them with prose or with Python.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ PACKAGES = ("bfcl-eval",)
 COLORS = show.COLORS | {"canonical SMC": "#7fbcc6"}
 METHODS, SETTING = [*COLORS], ["model", "style", "taken"]
 ALPHA, FLIPS = 0.05, 20_000
-"""Of tests, once corrected; random signs for a p-value."""
+"""The level of the tests once they are corrected; the random signs behind each p-value."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """requests: drawn from all that can be asked; likeliest: of so many of them the likeliest ids
-    are taken too, at most `room`; seeds: drawn answers of each method, at `temperature`; retries:
-    of a free answer that is not valid; particles: of a population; ids: of a drawn answer, at
-    most; file: of requests with their answers, in the place of BFCL's."""
+    """requests: how many are drawn from all that can be asked; likeliest: for so many of them the
+    likeliest ids are taken too, at most `room`; seeds: drawn answers of each method, at
+    `temperature`; retries: of a free answer that is not valid; particles: of a population; ids:
+    the most of a drawn answer; file: requests and answers that replace those of BFCL."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     requests: int = 200
@@ -78,7 +79,7 @@ SMOKE = Config(
 
 
 class Asked(NamedTuple):
-    """take: number of a drawn answer, None for the likeliest ids."""
+    """take: the number of a drawn answer; None for the likeliest ids."""
 
     method: str
     style: str
@@ -86,7 +87,7 @@ class Asked(NamedTuple):
 
 
 def cells(config: Config) -> list[Row]:
-    """A model and a request."""
+    """A cell is a model and a request."""
     names = bfcl.chosen(config.requests, config.seed, config.file)
     return [{"model": model, "request": name} for name in names for model in config.models]
 
@@ -145,14 +146,14 @@ def uniforms(config: Config, request: str, take: int | None, copy: int, count: i
 
 
 def chosen(texts: Sequence[Drawn], uniform: float) -> Drawn:
-    """One text of a population is taken by its weight; the first where none has any."""
+    """One text of a population, drawn by its weight; the first where none has any weight."""
     weights = np.array([text.log_weight for text in texts])
     shares = normalised(weights) if weights.max() > -np.inf else np.ones(len(texts))
     return texts[int(np.searchsorted(shares.cumsum(), uniform * shares.sum(), side="right"))]
 
 
 def judged(loaded: LoadedModel, request: Request, ids: Sequence[int], is_whole: bool) -> Row:
-    """own: are the ids the tokenizer's own, where the answer is whole?"""
+    """The row of an answer. own: are its ids the tokenizer's own? None where it is cut off."""
     before = request.prompt()
     text = loaded.tokenizer.decode(ids, loaded.prompt_ids(before))
     value, own = value_in(text) if is_whole else None, loaded.prompt_ids(before + text)
@@ -172,7 +173,7 @@ def is_closed(text: str) -> bool:
 
 
 def value_in(text: str) -> Any:
-    """The first object in a text; None where there is none that is JSON."""
+    """The first JSON object in a text; None where there is none."""
     try:
         return json.JSONDecoder().raw_decode(text, text.index("{"))[0]
     except ValueError:
@@ -183,7 +184,7 @@ def value_in(text: str) -> Any:
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """With `taken`, how ids were; numbers in the place of truths, and methods in their order."""
+    """The rows with `taken` ("likeliest" or "drawn"), truth values as numbers, methods in order."""
     drawn = np.where(rows["take"].isna(), "likeliest", "drawn")
     models = rows["model"].map(label)
     orders = {"model": models.unique(), "style": ["spaced", "compact"]}
@@ -195,9 +196,9 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each setting and method: shares with intervals of 95 %, which come from drawing
-    requests again; `less`: the share of right answers less the lift's on the same requests; `p`:
-    that the signs of the requests' differences are of chance, times their number (Bonferroni)."""
+    """A line for each setting and method: shares with 95 % intervals from resampling the requests;
+    `less`: the share of right answers minus the lift's on the same requests; `p`: of the test that
+    the signs of these differences are random, times the number of tests (Bonferroni)."""
     lines = list[Row]()
     for setting, group in in_order(rows).groupby(SETTING, observed=True):
         each = group.groupby(["request", "method"], observed=True)["right"].mean().unstack()
@@ -241,11 +242,11 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     note = f"""{sizes(rows)}, short prompts and answers; right: as BFCL's checker judges, in
         per cent; valid: JSON under the function's schema; intervals: 95 %, bootstrap of requests
 
-        unfinished: cut off, and counted as wrong; of the finished: right ones; own ids: those of
-        finished answers are the tokenizer's own
+        unfinished: answers that were cut off, which count as wrong; of the finished: the share that
+        is right; own ids: finished answers whose ids are the tokenizer's own
 
-        less the lift: on the same requests; p: of the signs of the differences ({FLIPS:,} flips),
-        times their number (Bonferroni)
+        less the lift: the difference on the same requests; p: of a test of the differences' signs
+        ({FLIPS:,} random flips), times the number of tests (Bonferroni)
 
         drawn: {rows["take"].nunique()} answers to each request, which count as one in intervals"""
     return [show.Table(TITLE, found, formats, note)]
@@ -282,7 +283,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """A table of right answers, beside what is unfinished."""
+    """A table of right answers, with the unfinished in brackets."""
     found = compared(rows)
     found["shown"] = [
         f"{100 * row['right'][0]:.1f}{' *' if row['p'] < ALPHA else ''} "

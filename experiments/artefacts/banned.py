@@ -1,12 +1,12 @@
-"""Banned words, by the mask and by going back: does one ever get through, and what does it cost?
+"""Banned words, kept out by a mask or by going back: does one get through, and what does it cost?
 
-First the article's words and prompt, with a real model: Clay, "Using Finite State Machine (FSM) and
+The first tables take the words and the prompt of Clay, "Using Finite State Machine (FSM) and
 Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), whose companion notebook
-bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. Then random lists over the
-tokenizer's own vocabulary, with a model that is drawn to the banned words. SmolLM2, much smaller
-than the article's model, seldom says them there, so a second prompt is ours. All texts are looked
-through for banned words by plain string search. The modes are timed one after the other, in an
-order that rotates, the prompt read before the clock starts, nothing shared.
+bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. SmolLM2, much smaller than the
+article's model, seldom says them there, so we add a prompt of our own. The other tables take random
+lists from the tokenizer's vocabulary, and a model that is drawn to the banned words. Every text is
+searched for banned words as plain strings. The modes are timed one after the other, in an order
+that rotates; they share nothing, and each has read the prompt before its clock starts.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ MODES = ("free", "exact", "rollback")
 KINDS = ("anywhere", "whole words", "any case", "whole words, any case")
 WORDS, PROMPT = ("talk", "listen", "fuck you"), "Can we talk?"
 OURS = "When you are sad, a good friend will sit down with you, and"
-"""A prompt that SmolLM2 goes on from with the words, which it does not do after the article's."""
+"""A prompt after which SmolLM2 does say the words; after the article's it seldom does."""
 PROMPTS = {
     "the article's": PROMPT,
     "the same as chat": PROMPT.join(FORMATS[SMOLLM2]),
     "ours": OURS,
 }
 LIST_IDS, SPLITS, LONGEST = 40, 12, 6
-"""Ids of a text under a list; tokenizations of each word that its model knows, and ids of which it
-recognises where it is in one."""
+"""Ids of a text under a list; tokenizations of each word that the list's model is drawn to, and the
+ids by which it recognises where in one of them it is."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """new_ids: at most, of a greedy text after each prompt; lists: random ones."""
+    """new_ids: the most of a greedy text after each prompt; lists: how many random ones."""
 
     model: str = "smollm2"
     new_ids: int = 40
@@ -65,8 +65,8 @@ SMOKE = Config(new_ids=2, lists=4)
 
 
 def cells(config: Config) -> list[Row]:
-    """The article's words after each prompt, ours with whole words too; then lists. turn: how far
-    the order of the modes is rotated."""
+    """The article's words after each prompt (after ours also as whole words), then the lists. turn:
+    how far the order of the modes is rotated."""
     settings: list[Row] = [{"prompt": name, "ban": KINDS[2]} for name in PROMPTS]
     settings += [{"prompt": "ours", "ban": KINDS[1]}]
     settings += [{"number": k} for k in range(config.lists)]
@@ -115,9 +115,9 @@ def runs(
     **options: Any,
 ) -> list[Row]:
     """A row for each mode, in the order in which they were timed. before: the text that the prompt
-    ends in. No mode finds anything ready that one before it made: each has a constraint and a ban
-    of its own, and the prompt is read before its clock starts (to a model that keeps a cache, what
-    the mode before wrote is taken back by that)."""
+    ends in. No mode profits from an earlier one: each has a constraint and a ban of its own, and
+    the prompt is read again before its clock starts, which also removes what the earlier mode wrote
+    from the model's cache."""
     rows, first = list[Row](), turn % len(MODES)
     for mode in MODES[first:] + MODES[:first]:
         plain = banned.constraint
@@ -146,7 +146,7 @@ def ready(mode: str, banned: AppliedBan, before: str) -> Callable[..., Any]:
     return partial(decode_without, banned=banned, after=before)
 
 
-# The search for banned words: by strings, with nothing of the library.
+# The search for banned words compares strings, and uses nothing of the library.
 
 
 def found(ban: Ban, text: str, before: str) -> list[str]:
@@ -209,9 +209,9 @@ def word_lists(tokenizer: Tokenizer, n: int, seed: int) -> list[tuple[list[str],
 def wanting_model(
     tokenizer: Tokenizer, words: Sequence[str], before: str, seed: int, eos_ids: Sequence[int]
 ) -> Model:
-    """Logits that draw towards the banned words by many tokenizations: random numbers, and more for
-    ids that begin or go on with one of `SPLITS` random tokenizations of each word, of its rest
-    after `before`, and of it with a space before and a mark after."""
+    """A model that is drawn to the banned words in many tokenizations: its logits are random, and
+    higher for ids that begin or continue one of `SPLITS` random tokenizations of each word, of the
+    word's rest after `before`, and of the word with a space before and a mark after it."""
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(16, tokenizer.n_ids)).astype(np.float32)
     silent = tokenizer.added_ids | tokenizer.description.controls
@@ -253,8 +253,9 @@ def split(by_bytes: dict[bytes, int], data: bytes, rng: np.random.Generator) -> 
 
 
 def written(rows: pd.DataFrame) -> pd.DataFrame:
-    """each: seconds for each id that stayed; times: those as a multiple of the free text's, where
-    every mode has an id; holds: does the text hold a banned word?"""
+    """The rows of texts. each: seconds for each id that stayed in the text; times: these seconds as
+    a multiple of the free text's, where every mode has an id; holds: is a banned word in the text?
+    """
     found_ = rows.assign(each=rows["spent"] / rows["ids"].clip(lower=1))
     found_["kind"] = np.where(found_["number"].isna(), "the article's words", "random lists")
     found_["holds"] = found_["banned"].map(bool)
@@ -282,8 +283,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     )
     sizes.insert(0, "ban", [*ours["ban"]])
     words = ", ".join(f"`{word}`" for word in WORDS)
-    note = f"""the model: {ours["model"].iloc[0]}; acted: exact, steps at which the ban took ids
-        from the mask; rollback, how often decoding went back; ours: `{OURS}`
+    note = f"""the model: {ours["model"].iloc[0]}; acted: for exact, steps at which the ban removed
+        ids from the mask; for rollback, how often decoding went back; ours: `{OURS}`
 
         published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`;
         with the filter one rollback, from step 8 to step 7, where ` listen` is masked: `I'm here to
@@ -333,14 +334,14 @@ def costs(texts: pd.DataFrame) -> Table:
     names = ["", "mode", "ms a token", "times free", "calls of the model a token", "to prepare, ms"]
     data = by.reset_index().set_axis(names, axis=1)
     formats = dict.fromkeys(names[2:5], fixed(2)) | {names[5]: fixed(1)}
-    note = """medians of texts with at least one id in every mode; a token: one that stayed; to
-        prepare: what several texts can share, the constraint or the spellings; the model of the
-        lists costs next to nothing, so there the loops themselves are seen"""
+    note = """medians of texts with at least one id in every mode; a token: one that stayed in the
+        text; to prepare: the constraint or the spellings, which several texts can share; the model
+        of the lists costs next to nothing, so its lines show what the loops themselves cost"""
     return Table("Cost", data, formats, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What became of the lists."""
+    """Whether a word of the lists got through, and what the two modes cost."""
     texts = written(rows)
     through = (texts["holds"] & (texts["mode"] != "free")).sum()
     lists = texts[texts["number"].notna()]

@@ -1,16 +1,17 @@
-"""What a constraint does to a model's distribution, computed exactly, beside the article's example.
+"""What a constraint does to a model's distribution, computed exactly and compared with the article.
 
-For a prompt and a prefix-free set of answers, three distributions over the answers:
+For a prompt and a prefix-free set of answers, three distributions over the answers are compared:
 
-- *free*: the model's own, each answer summed over all its tokenizations, given that it writes one
-  of the answers as whole tokens;
-- *lift*: each step masked and renormalised over all tokenizations (Willard & Louf 2023);
-- *canonical*: the same over the tokenizer's own tokenization only.
+- *free*: the model's own distribution, each answer summed over all its tokenizations, given that
+  the model writes one of the answers as whole tokens;
+- *lift*: each step is masked and renormalised over all tokenizations (Willard & Louf 2023);
+- *canonical*: the same, over the tokenizer's own tokenization only.
 
-The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own. Those
-of both masks are checked by samples that go step by step through the real `Matcher` (the free one
-by `free_draws`). Then Table 1 of Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex
-Constraints" (2024), a text merge by merge, and the sizes of the automata of his example.
+The answers are prefix-free, so their end is forced, and end-of-sequence has no factor of its own.
+The distributions under the masks are checked by samples that are drawn step by step through the
+real `Matcher`, the free one by `free_draws`. The last tables are Table 1 of Tran-Thien, "Fast,
+High-Fidelity LLM Decoding with Regex Constraints" (2024), which merges a text step by step, and the
+sizes of the automata of his example.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ BOOLEAN = "boolean: ((true)|(false))"
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the pages show; the first is the article's."""
 LEVEL = 0.01
-"""Probability that any of all the intervals misses its exact value, if all is right."""
+"""The probability that some interval misses its exact value although all is right."""
 TEXT, TOKENS = "aaaabaacac", ("a", "b", "c", "ab", "aa", "ac")
 MERGES = (("a", "b"), ("a", "a"), ("a", "c"))
 STEPS = ("a a a a b a a c a c", "a a a ab a a c a c", "aa a ab aa c a c", "aa a ab aa c ac")
@@ -61,14 +62,14 @@ SIZES = {
 }
 """Published states and transitions of `BOOLEAN`, drawn in the article's companion notebook."""
 PUBLISHED = {"free": 0.858792, "lift": 0.528521, "canonical": 0.858719}
-"""Share of ` William` in the mass of both names, for Mistral-7B, 4 bits (under masks, of the
-shortest ids that lead to one name only)."""
+"""The share of ` William` in the mass of both names, for Mistral-7B in 4 bits; under the masks it
+is the share of the shortest ids that lead to this name only."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """samples: of each method and prompt; prompts: names, all if empty; merges: only the first so
-    many of the Mistral-7B table, whose automata Table 1 is about."""
+    """samples: of each method and prompt; prompts: their names, all if empty; merges: how many of
+    the first merges of the Mistral-7B table, whose automata Table 1 is about."""
 
     model: str = "smollm2"
     device: str = "auto"
@@ -125,7 +126,7 @@ def measure(config: Config, prompt: str) -> list[Row]:
 
 def counted_draws(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """int64 [answers]: how often each is drawn, step by step through a real matcher. Raises
-    RuntimeError where its mask is not that of the trie."""
+    RuntimeError where a mask of the matcher is not that of the trie."""
     posed, found = tree.posed, np.zeros(tree.n, dtype=np.int64)
     matcher = posed.constraints[METHODS[column]].matcher(prefix=posed.prompt_ids)
 
@@ -160,9 +161,9 @@ def merged() -> list[Row]:
 
 
 def automata(table: Tokenizer) -> dict[str, TokenAutomaton]:
-    """Those of `SIZES`. DirectMerge changes the automaton that it is given, so it matters whether
-    that one is minimal: the article gave it the one that interegular makes of the regex, in which
-    `true` and `false` end apart."""
+    """The automata of `SIZES`. DirectMerge changes the automaton that it is given, so it matters
+    whether that one is minimal: the article gave it interegular's automaton of the regex, in which
+    `true` and `false` end in different states."""
     reference, dfa, spelled = Reference(table), compile_regex(BOOLEAN), table.spellings
     given = interegular_dfa(table.description, BOOLEAN)
     lifted, canonical = Lift(table, dfa), CartesianMerge(table, dfa)
@@ -207,8 +208,8 @@ def asked(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def inside(rows: pd.DataFrame) -> list[bool]:
-    """Of each probability under a mask: does the interval of its sample (Clopper-Pearson, of all at
-    once, Bonferroni) hold it?"""
+    """For each probability under a mask: is it in the interval of its sample (Clopper-Pearson, with
+    a joint level by Bonferroni)?"""
     masked = asked(rows)[asked(rows)["method"] != "free"]
     return [
         low <= p <= high
@@ -249,15 +250,15 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
             """ids: length of the answers' canonical tokenizations; mass: of all answers together
             under the free model; not canonical: the share of it that other tokenizations spell
 
-            TV given canonical: the free distribution conditioned on canonical ids. What TV
-            canonical has above it comes from renormalising step by step, which no mask avoids""",
+            TV given canonical: of the free distribution conditioned on canonical ids. By how much
+            TV canonical exceeds it comes from renormalising step by step, which no mask avoids""",
         ),
         *article(rows),
     ]
 
 
 def article(rows: pd.DataFrame) -> list[show.Table]:
-    """Table 1 and the numbers of the text, published beside measured."""
+    """Table 1 and the numbers in the article's text, as published and as measured."""
     steps = rows[rows["prompt"] == "merges"][["step", "tokens"]]
     steps.insert(1, "published", [*STEPS, ""])
     steps[["published", "tokens"]] = steps[["published", "tokens"]].map(
@@ -283,7 +284,7 @@ def article(rows: pd.DataFrame) -> list[show.Table]:
         published: in the companion notebook; the article's text says 16 states of the lift
 
         DirectMerge changes the automaton that it is given: in the article that is interegular's,
-        which is not minimal, as `true` and `false` end apart in it"""
+        which is not minimal, as `true` and `false` end in different states of it"""
     title = "In the text, and Figures 2 and 3: size of the automata"
     return [*found, show.Table(title, data, {}, notes)]
 

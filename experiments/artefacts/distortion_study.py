@@ -1,24 +1,26 @@
 """The distortion study: how far constraints take a model from its own distribution, and when a
 canonical mask helps.
 
-Two models are asked prompts with constraints of several families (`experiments.cases`) whose
-languages can be listed, so that all distributions are summed up on the trie of all tokenizations,
-exactly or with a bound on what is missing (`experiments.exact`). What is drawn from a few weighted
-particles is simulated on that trie.
+Two models are given prompts with constraints of several families (`experiments.cases`), whose
+languages can be listed. So each distribution is a sum over the trie of all tokenizations, exact or
+with a bound on what is missing (`experiments.exact`). Draws from a few weighted particles are
+simulated on that trie.
 
-The distance of the lift is taken apart into
+The distance of the lift is the sum of three parts:
 
     TV lift = tokenization (TV lift - TV canonical)
-            + myopia (TV canonical - TV of canonical with weights) + rest (the last)
+            + myopia (TV canonical - TV of canonical with weights)
+            + rest (TV of canonical with weights)
 
-Two things are taken away there, one after the other: other tokenizations, and masking step by step.
-Taking masking away first gives other parts: myopia = TV lift, as the lift with weights is exact,
-and tokenization = -rest. The mean of both orders is the Shapley value of each, which cannot exceed
-one half.
+These parts come from removing first the other tokenizations, then masking step by step. In the
+other order they differ: the lift with weights is exact, so myopia = TV lift, and tokenization =
+-rest. The mean over both orders is the Shapley value of each part; that of tokenization cannot
+exceed one half.
 
-Where each answer is one token the canonical mask acts on one step, so its distribution is by
-construction the model's own given canonical ids, and off by no more than the mass on other ids.
-That this mass is small, and the lift far off for the same answers, was measured.
+Where each answer is one token, the canonical mask acts on one step. By construction its
+distribution is then the model's own given canonical ids, and its distance is at most the mass on
+other ids. That this mass is small, and that the lift is far off for the same answers, are
+measurements.
 """
 
 from __future__ import annotations
@@ -44,17 +46,17 @@ TITLE, LONG = "When a canonical mask brings a model nearer to itself, and when i
 CASES = read(Path(__file__).with_suffix(".jsonl"))
 PARTICLES = (8, 32)
 TOLERANCE = CLEARLY = 0.01
-"""How far a distance may be from exact to be counted, at most; a difference that is counted."""
+"""The largest error of a distance that is counted; the smallest difference that is counted."""
 MASSES = {"below 1e-4": 1e-4, "1e-4 to 1e-2": 1e-2, "over 1e-2": math.inf}
 LENGTHS = {"one token": 1, "2": 2, "3": 3, "4 or more": math.inf}
-"""Of the longest answer of a case, in the tokenizer's own ids."""
+"""The most ids of a case's longest answer, in the tokenizer's own ids, for each group of cases."""
 LAWS = ("free", "lift", "canonical", "weighted")
 
 
 @dataclass(frozen=True)
 class Config:
-    """cases: names or families, all if empty; temperature: what logits are divided by; slack,
-    unread, most_nodes: see `experiments.exact`; populations: weighted ones of each size."""
+    """cases: names or families, all if empty; temperature: of the model; slack, unread, most_nodes:
+    see `experiments.exact`; populations: how many weighted ones of each size are simulated."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     cases: tuple[str, ...] = ()
@@ -78,7 +80,7 @@ def cells(config: Config) -> list[Row]:
 
 
 def measure(config: Config, model: str, case: str) -> Row:
-    """All distributions over the answers, and the distances of what is drawn from populations."""
+    """All distributions over the answers, and the distances of draws from populations."""
     loaded, asked = opened(model, config.device, config.dtype), CASES[case]
     posed = pose(loaded, prompt_text(asked, loaded), asked.answers)
     tree = Trie(posed, config.temperature).explore(config.slack, config.unread, config.most_nodes)
@@ -101,9 +103,9 @@ def measure(config: Config, model: str, case: str) -> Row:
 
 
 def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """float64 [answers]: the distribution of what is taken, by its weight, of a population of n
-    particles under a mask, weighed and resampled as in `bpe_automata.sampling._smc`; the mean over
-    so many populations. In an open node the rest of its only answer counts as certain."""
+    """float64 [answers]: the distribution of one draw, by weight, from a population of n particles
+    under a mask, weighted and resampled as in `bpe_automata.sampling._smc`; the mean over `count`
+    populations. In an open node the rest of its only answer counts as certain."""
     masked, alive = np.exp(tree.masked[:, column]), tree.alive[:, column]
     nodes = np.flatnonzero(alive)[1:]
     nodes = nodes[np.argsort(tree.parent[nodes], kind="stable")]
@@ -139,7 +141,7 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:
-    """Those that are within `TOLERANCE` of exact, with distances, parts, and ranges."""
+    """The cases that are within `TOLERANCE` of exact, with distances, parts, and ranges."""
     found = rows[rows["off"] <= TOLERANCE].reset_index(drop=True)
     for name in LAWS:
         each = zip(found["free"], found[name], strict=True)
@@ -158,8 +160,8 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summed_up(group: pd.DataFrame) -> Row:
-    """What the tables say of some points. Questions are drawn again for intervals: variants of one
-    say less than many questions."""
+    """What the tables say of some points. Intervals come from resampling whole questions, as
+    variants of one question are not independent."""
     off, more = group[group["TV lift"] > CLEARLY], group["tokenization"]
     share = off["tokenization"] / off["TV lift"]
     return {
@@ -191,8 +193,8 @@ def by(found: pd.DataFrame, field: str) -> pd.DataFrame:
 
 
 def ways(found: pd.DataFrame) -> pd.DataFrame:
-    """A line for each model and way to answer: distances, and right answers where they are known
-    (of what was simulated only the distances are)."""
+    """A line for each model and way to answer: distances, and the probability of right answers in
+    cases that have some (simulated draws have distances only)."""
     lines = list[Row]()
     populations = [f"{method}, SMC of {n}" for method in METHODS for n in PARTICLES]
     for model, own in found.groupby("model", observed=True):
@@ -268,19 +270,19 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         The questions were written to cover kinds of constraints, before any was measured: they are
         no sample of what people ask
 
-        lift off: by more than {CLEARLY}; of these, those of whose distance the canonical mask takes
-        away more than half, and the median share that it takes away; farther: by more than
-        {CLEARLY}, of all cases
+        lift off: cases in which the lift is off by more than {CLEARLY}; more than half taken away:
+        those of them in which the canonical mask removes more than half of the lift's distance;
+        median share: the share that it removes; farther: by more than {CLEARLY}, of all cases
 
-        {(rows["off"] > TOLERANCE).sum()} of {len(rows)} cases are left out: a distance may be off
-        by more than {TOLERANCE}"""
+        {(rows["off"] > TOLERANCE).sum()} of {len(rows)} cases are left out, as one of their
+        distances may be wrong by more than {TOLERANCE}"""
     length = "Answer length decides: ids of the longest answer"
     about_mass = "mass: the model's probability of all answers of a case together, unasked"
     about_ways = f"""weighted: what importance weights and SMC under the canonical mask converge to
         (under the lift's: the free distribution); SMC of {" or ".join(map(str, PARTICLES))}: one
         draw from a population of that size, simulated
 
-        P(right): where right answers are known"""
+        P(right): in the cases that say which answers are right"""
     about_targets = """mass: of all answers, relative to that of ids that spell one exactly, median.
         The last id of a text that begins with an answer may go past its end; masks admit none that
         does. A mark: a character that is neither a letter nor a digit"""

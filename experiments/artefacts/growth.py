@@ -1,9 +1,10 @@
 """How the automata grow with the regex: DirectMerge against CartesianMerge.
 
-States, transitions and seconds of the published algorithms in plain Python (the reference)
-and of the package, on one language: BPE alone with the Mistral-7B merge table. A construction has a
-limit of time and of memory; over a limit is a result, and larger sizes of that family are skipped
-for that method. Those that finish are compared, as languages and by their first masks.
+The published algorithms in plain Python (the reference) and the package construct the same
+automata, for BPE alone with the merge table of Mistral-7B. Their states, transitions and seconds
+are measured. A construction has a limit of time and of memory; if it exceeds one, that is the
+result, and this method skips the larger sizes of the family. Constructions that finish are
+compared, as languages and by their first masks.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ FAMILIES: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
 
 @dataclass(frozen=True)
 class Config:
-    """families: names; largest: of each, none for their own sizes; merges: only the first so many;
-    limit: seconds; mb: 10^6 bytes; most_kept: automata with more transitions are not compared."""
+    """families: names; largest: size of each, None for their own; merges: how many of the first are
+    used; limit: seconds; mb: 10^6 bytes; most_kept: transitions of an automaton to be compared."""
 
     families: tuple[str, ...] = tuple(FAMILIES)
     largest: int | None = None
@@ -77,7 +78,7 @@ SMOKE = Config(("[a-z]{n}", "alternations nested n deep"), largest=2, merges=300
 Built = tuple[Sequence[int], Callable[[], TokenAutomaton] | None, list[int]]
 """The first mask; the automaton, None where none is written out; its states and transitions."""
 
-# A method constructs on the clock; what it returns describes the result when the clock has stopped.
+# The clock runs while a method constructs; the function that it returns describes the result later.
 
 
 def direct(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
@@ -119,7 +120,7 @@ METHODS = {DIRECT: direct, CARTESIAN: cartesian, LAZY: lazy, EXPLICIT: written_o
 
 
 def cells(config: Config) -> list[Row]:
-    """What is made once for all regexes, then a family each."""
+    """One cell for what is made once for all regexes, then one for each family."""
     return [{"family": family} for family in ("preparation", *config.families)]
 
 
@@ -169,7 +170,7 @@ def constructed(
             seconds, built = timed(lambda: METHODS[method](bench, dfa))
     except (TimeoutError, MemoryError) as error:
         return {"status": str(error)}
-    except Exception as error:  # what one cannot make, others may
+    except Exception as error:  # other methods may make what one cannot
         return {"status": "failed"} | failed(error)
     first, automaton, size = built()
     row: Row = {"status": DONE, "construction": seconds, "size": size}
@@ -222,8 +223,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             "States / transitions",
             sizes.reset_index(),
             {},
-            """CartesianMerge (reference): the relevant pairs of the product, never written out by
-            it. The package's states also hold the last id
+            """CartesianMerge (reference): the relevant pairs of the product, which it never writes
+            out. The package's states also hold the last id
 
             minimal: the least automaton of the language, where one was written out; equal: how many
             automata were compared, as languages (fewer where one is too large to be kept)""",
@@ -281,13 +282,13 @@ def figure(rows: pd.DataFrame) -> Figure:
         f"DirectMerge stops being practical: it is over a limit {' and '.join(stops)};\n"
         f"the package makes the first mask of each regex in at most {slowest:.2g} s"
     )
-    note = f"""{NAME}. x: given up. The reference is the published algorithms in plain Python. Each
-construction was timed once."""
+    note = f"""{NAME}. x: over a limit. The reference is the published algorithms in plain Python.
+Each construction was timed once."""
     return Figure(canvas, headline, " ".join(note.split()))
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What is compared, and how large results are."""
+    """How many automata were compared, and how large the largest are."""
     found = grown(rows)
     done = found[found["status"] == DONE]
     wrong = sum(map(len, done["disagrees"]))

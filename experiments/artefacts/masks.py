@@ -1,13 +1,14 @@
-"""Masks: what the first one and each one after it cost, in this package and in other engines; which
+"""Masks: what the first one and each later one cost, in this package and in other engines; which
 ids each engine admits; what a process needs to start.
 
-*First*: from the regex or the schema to the first mask. *Cold*: each prefix of a text for the first
-time; the constraint is new, the tokenizer is not. *Warm*: a second session along the same texts.
-Each engine has a process of its own for each part and round, one thread, and writes into a packed
-buffer by its own call. Of each time the median over rounds counts. Times are CPU or wall time,
-whichever is less: the rest is what others take from the machine; those of starts are wall time.
-Schemas are drawn by lot from those of MaskBench that have a valid instance. Which ids are admitted
-is asked with other ids for texts of the language, none of which is what `encode` makes of them.
+*First* is the time from the regex or the schema to the first mask. *Cold* is the time of each
+prefix of a text that is read for the first time; the constraint is new, the tokenizer is not.
+*Warm* is that of a second session along the same texts. Each engine runs for each part and round in
+a process of its own, with one thread, and writes into a packed buffer by its own call. Each time is
+the median over rounds of CPU time or wall time, whichever is less, since others use the machine
+too; starts have wall times. Schemas are drawn at random from those of MaskBench that have a valid
+instance. To see which ids an engine admits, it is offered ids that spell texts of the language in
+another way than `encode` does.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from experiments.show import Figure, Table, duration, whole
 from experiments.statistics import quantile
 from experiments.texts import Adversary
 
-TITLE, TIMED = "Masks: what they cost, beside other engines", True
+TITLE, TIMED = "Masks: what they cost, here and in other engines", True
 PACKAGES = tuple(PEERS)
 CASES = [
     Case(row["name"], row["group"], row["source"], (*row["texts"],), (True,) * len(row["texts"]))
     for row in lines_of(Path(__file__).with_suffix(".jsonl"))
 ]
-"""By group: constraints; regexes with texts, to be spelled otherwise; and small constraints that
-every engine compiles and follows before anything is timed."""
+"""By group: constraints; regexes with texts that are spelled in other ids; and small constraints
+that every engine compiles and follows before anything is timed."""
 ENGINES = ("canonical", "within", "lift", *PEERS)
-BASELINE = "llguidance"  # what ratios are to, in the same run
+BASELINE = "llguidance"  # ratios are to its times in the same run
 LONGEST = 300  # ids of a text that are read
 Us = list[float]
 FIRST_MASK = """
@@ -66,14 +67,14 @@ STARTS: dict[str, tuple[list[str], list[str]]] = {
     "the same, the tokenizer new": (["-c", FIRST_MASK, "NAME"], [CACHE]),
     "`bpe-automata warm NAME`": (["-m", "bpe_automata", "warm", "NAME"], [CACHE]),
 }
-"""What is run, and of which caches nothing is there."""
+"""The commands that are run, and the caches that are emptied before."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """n, held: schemas that are asked, and kept alive together; rounds: of constraints; offers:
-    other ids for texts of a regex; starts: kinds, each `repeats` times; longest, patience: seconds
-    of one answer, and after which no more is asked."""
+    """n, held: schemas that are asked, and those kept alive together; rounds: of constraints;
+    offers: other ids for texts of a regex; starts: kinds, each `repeats` times; longest: seconds of
+    one answer, at most; patience: seconds after which no more is asked."""
 
     engines: tuple[str, ...] = ENGINES
     tokenizers: tuple[str, ...] = ("smollm2", "llama-3")
@@ -96,7 +97,7 @@ SMOKE = Config(
 
 
 def cells(config: Config) -> list[Row]:
-    """An engine and what it is asked; a kind of start."""
+    """A cell is an engine and what it is asked, or a kind of start."""
     parts = [("constraints", k) for k in range(config.rounds)] + [("schemas", 0), ("admits", 0)]
     found, order = list[Row](), [*config.engines]
     for tokenizer in config.tokenizers:
@@ -126,8 +127,8 @@ def measure(
 
 
 def asked(config: Config, tokenizer: str, part: str, engine: str) -> Iterator[Row]:
-    """In the process of an engine: a row once it is there, the name of each thing that it is asked,
-    and what is found out."""
+    """Runs in the process of an engine. Yields a row once the engine is loaded, then for each case
+    its name and its results."""
     loaded, kept = Tokenizer.load(tokenizer), list[Begin]()
     before = settled()
     made = engines.engine_of(engine, loaded)
@@ -135,7 +136,7 @@ def asked(config: Config, tokenizer: str, part: str, engine: str) -> Iterator[Ro
         with suppress(BpeAutomataError), refusals():
             timed(made.prepared(case.source), loaded, case)
     used, began = settled() - before, time.perf_counter()
-    gc.freeze()  # what is there by now stays; later collections need not look through it
+    gc.freeze()  # later collections need not look through what exists by now
     yield {"engine_mb": used}
     for case in cases_of(config, part):
         if time.perf_counter() - began > config.patience:
@@ -170,8 +171,8 @@ def cases_of(config: Config, part: str) -> list[Case]:
 
 
 def timed(begin: Begin, tokenizer: Tokenizer, case: Case) -> Row:
-    """first: microseconds; texts: of each text, as far as it could be read, cold, warm, advance,
-    and stopped, was one of its ids not allowed?"""
+    """first: microseconds; texts: for each text the microseconds cold, warm and advance, as far as
+    it could be read; stopped: was one of its ids not allowed?"""
     buffer = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     first, _ = spent(lambda: begin().filling(buffer)())
     seen, texts = {tuple[int, ...]()}, list[Row]()  # the very first mask came with compiling
@@ -189,7 +190,7 @@ def timed(begin: Begin, tokenizer: Tokenizer, case: Case) -> Row:
 
 
 def followed(session: Session, ids: list[int], buffer: np.ndarray) -> tuple[Us, Us, bool]:
-    """(microseconds of each mask, of each step, was it stopped?)."""
+    """(microseconds of each mask, of each step, was an id not allowed?)."""
     fill, masks, steps = session.filling(buffer), list[float](), list[float]()
     for token in ids:
         masks.append(spent(fill)[0])
@@ -205,7 +206,7 @@ def followed(session: Session, ids: list[int], buffer: np.ndarray) -> tuple[Us, 
 
 def admitted(begin: Begin, tokenizer: Tokenizer, case: Case, offers: int) -> Row:
     """own, blocked: texts, and those whose own ids do not pass; offered, admitted: other ids for
-    these texts, and those that do."""
+    these texts, and those that pass."""
     adversary = tokenizer.derived("adversary", lambda made: Adversary(made, random.Random()))
     adversary.rng.seed(case.id)
     own = {text: ids for text in case.texts if (ids := spelled(tokenizer, text)) is not None}
@@ -244,26 +245,26 @@ IN_SHORT += ["warm, µs: p50"]
 NOTES = f"""this package: canonical admits the tokenizer's own ids alone, lift any ids; within is
 canonical with at most {engines.WITHIN:,} ids to the end
 
-answered, texts refused: of those that it came to before its time was up (this package refuses texts
-whose properties are in another order than the schema's)
+answered, texts refused: of those that an engine came to before its time was up (this package
+refuses texts whose properties are in another order than the schema's)
 
-{TIMES}: over the masks of texts that both read; MB: that the engine added to a process with Python,
-this package and the tokenizer (xgrammar brings torch along); held: of the first schemas, 60 by
-default, kept alive together"""
+{TIMES}: over the masks of texts that both read; MB: memory that the engine added to a process with
+Python, this package and the tokenizer (xgrammar also loads torch); held: memory of the first
+schemas, 60 by default, kept alive together"""
 ADMITS = """own ids blocked: texts of the language whose `encode` an engine does not let through;
 others: sequences of ids that spell such a text and are not its `encode`, of those offered, which it
 lets through"""
 
 
 def of_part(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """Its rows, with all FIELDS; engines are sorted as ENGINES are."""
+    """The rows of a part, with all FIELDS; engines are sorted as ENGINES are."""
     some = rows.reindex(columns=[*dict.fromkeys([*rows, *FIELDS])])
     some = some[some["part"] == part]
     return some.assign(engine=pd.Categorical(some["engine"], ENGINES))
 
 
 def texts_of(asked: pd.DataFrame) -> pd.DataFrame:
-    """A line for each text that an engine read to the end: of KINDS arrays, medians over rounds."""
+    """A line for each text that an engine read to the end; KINDS: arrays of medians over rounds."""
     each = asked[asked["refused"].isna()].explode("texts").dropna(subset="texts")
     each["text"] = each.groupby(level=0).cumcount()
     for kind in [*KINDS, "stopped"]:
@@ -340,7 +341,7 @@ COLORS = {"canonical": show.CANONICAL, "lift": show.LIFT, BASELINE: "#edae49"}
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Which share of new masks takes longer than so much, by engine."""
+    """The share of new masks that takes longer than each time, by engine."""
     tokenizer, some = shown_of(rows)
     texts = texts_of(of_part(some, "constraints"))
     canvas, ((axes,),) = show.panels(1, 1, (8, 4.4))

@@ -1,15 +1,15 @@
 """What one mis-tokenized word does to a model's next-token distributions, by the distance from it.
 
 A word in a sentence is spelled with other ids than the tokenizer's own, in up to three ways: one of
-its tokens cut in two, all of it cut at random, its single characters (or bytes). What comes before
-and after keeps its ids. At distance d (so many tokens of the sentence stand after the word) the
-model's distribution of the next token is compared with the one after the word's own ids: total
-variation, and the loss of the token that does follow. The same text was read, so a model that
-looked at text alone would show no change at all.
+its tokens is cut in two, the whole word is cut at random, or its characters (or bytes) are spelled
+one by one. The text before and after it keeps its ids. At distance d, which counts the tokens read
+after the word, the model's distribution of the next token is compared with the one after the word's
+own ids, by total variation and by the loss of the token that does follow. The model has read the
+same text, so if the text alone mattered, nothing would change.
 
-A control gives the numbers a scale: another word of the same category, in its own ids, which is a
-change of meaning. The published example, "weasel shark", is measured too: for each of four animals
-the ratio of the chances of two next words, with every way to spell "shark".
+A control gives the numbers a scale: another word of the same category, in its own ids, which
+changes the meaning. The published example, "weasel shark", is measured too: for each of four
+animals, and for every way to spell "shark", the ratio of the probabilities of two next words.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from experiments.words import (
 TITLE, LONG = "What one mis-tokenized word does to the next-token distributions after it", True
 DIGITS = 6
 SHOWN = (0, 1, 2, 4, 8, 16)
-"""Distances in tables, of those that were measured."""
+"""The distances that the tables have."""
 ALL = "all three"
 VALUES = ["loss", "tv"]
 BEFORE, WORD, AFTER, ANSWERS = "A {}", " shark", " is a kind of", (" mammal", " fish")
@@ -58,8 +58,8 @@ MEDIAN = weighted_quantile(0.5)
 
 @dataclass(frozen=True)
 class Config:
-    """words, templates: at most, of each category and of each word; distances: tokens after the
-    word, ascending."""
+    """words: the most of each category; templates: the most of each word; distances: tokens after
+    the word, ascending."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     categories: tuple[str, ...] = tuple(WORDS)
@@ -95,7 +95,8 @@ def measure(
     number: int = 0,
     turn: int = 0,
 ) -> list[Row] | Row:
-    """The ratios of an animal; or of a word a row for each way, with a value for each distance."""
+    """The ratios of an animal; or, for a word, a row for each way with a value for each
+    distance."""
     loaded = opened(source, config.device, config.dtype)
     said: Row = {"model": loaded.name}
     if animal:
@@ -114,16 +115,16 @@ def measure(
     return [said | {"another": another[0] if another else None} | row for row in rows]
 
 
-# Distributions of the next id, over the whole vocabulary, in float64, from logits in the model's
-# own arithmetic.
+# Distributions of the next id are over the whole vocabulary, in float64, from logits in the model's
+# own dtype.
 
 
 def compared(
     loaded: LoadedModel, text: Sentence, spelled: Mapping[str, Sequence[int]], far: Sequence[int]
 ) -> list[Row]:
-    """For each of `spelled` (ids in place of the word's, by way; OWN is the first) what holds at
-    the distances `far` (ascending): the loss of the token that follows; but for OWN, the distances
-    from its distribution."""
+    """A row for each of `spelled` (ids for the word, by way; OWN is the first), with values at the
+    distances `far` (ascending): the loss of the token that follows, and, for ways other than OWN,
+    the total variation to OWN's distribution."""
     torch = require("torch")
     logs = after_words(loaded, text, spelled.values(), far)
     masses = logs.exp()
@@ -141,8 +142,8 @@ def compared(
 def after_words(
     loaded: LoadedModel, text: Sentence, words: Iterable[Sequence[int]], far: Sequence[int]
 ) -> Any:
-    """Natural logs of the distributions of the next id, float64 [words, far, V]: in the sentence
-    with each of these ids for its word, at these distances from it, ascending."""
+    """float64 [words, far, V]: natural logs of the distributions of the next id, with each of these
+    spellings of the word in the sentence, at these distances from it (ascending)."""
     begun, following = [*loaded.start_ids, *text.before], text.after[: far[-1]]
     read = [[*begun, *word, *following] for word in words]
     logits = last_logits(loaded.model, read, far[-1] + 1)
@@ -150,13 +151,13 @@ def after_words(
 
 
 def numbers_of(values: Any) -> list[float]:
-    """The numbers of a tensor, with so many digits as mean something."""
+    """The numbers of a tensor, rounded to the digits that mean something."""
     return [float(f"{value:.{DIGITS}g}") for value in values.cpu().tolist()]
 
 
 def ratios(loaded: LoadedModel, animal: str) -> Row:
-    """ways: [tokens, P(mammal) / P(fish)] of the word's own ids, then of others, those of few
-    tokens first; split: the place of the published way, None where it is not. Raises
+    """ways: [tokens, P(mammal) / P(fish)] of the word's own ids, then of others, those with few
+    tokens first; split: the index of the published way, None if it is not among them. Raises
     SentenceError."""
     tokenizer, before = loaded.tokenizer, BEFORE.format(animal)
     text = sentence(tokenizer, before, WORD, AFTER)
@@ -178,12 +179,12 @@ def ratios(loaded: LoadedModel, animal: str) -> Row:
 
 
 # What the rows say. Medians and means are over words, templates and ways; intervals come from
-# drawing words and templates again, which cross each other.
+# resampling words and templates, which are crossed.
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each word, template, way and distance d; extra: the loss less that after the word's
-    own ids."""
+    """A row for each word, template, way and distance d; extra: the loss minus that after the
+    word's own ids."""
     found, keys = rows.dropna(subset=["way"]), ["model", "category", "word", "template"]
     found = found.sort_values(keys, kind="stable").reset_index(drop=True)
     for name in VALUES:
@@ -196,7 +197,7 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_way(words: pd.DataFrame, way: str) -> pd.DataFrame:
-    """way: one of WAYS, ALL, OWN, or the name of a control."""
+    """The rows of a way: one of WAYS, ALL, OWN, or the name of a control."""
     return words[words["way"].isin(WAYS if way == ALL else (way,))]
 
 
@@ -229,9 +230,9 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     loss = by_way(words, compared_, "extra", weighted_mean)
     formats = dict.fromkeys(tv.columns[2:], estimated)
     note = """medians and means are over words, templates of sentences and ways; in brackets
-        intervals of 95 %, each for itself: a reading counts as often as its word is drawn times as
-        often as its template (pigeonhole bootstrap, Owen 2007), which is rather too wide than too
-        narrow"""
+        intervals of 95 %, not corrected for their number: words and templates are both resampled,
+        and a value counts with the product of how often both were drawn (pigeonhole bootstrap, Owen
+        2007), which makes intervals rather too wide than too narrow"""
     return [
         show.Table(
             "Total variation to the distribution after its own ids, median", tv, formats, note
@@ -256,9 +257,9 @@ def example(rows: pd.DataFrame) -> show.Table:
         data.append(line | {"others": len(others)})
     frame = pd.DataFrame(data).rename(columns={"split": "`␣s`+`har`+`k`"})
     formats = dict.fromkeys(frame.columns[2:-2], show.fixed(3))
-    note = """published: in the notebook beside the article, with no mark of the beginning of a
-        text; ours has what the model expects there. The others are all other ways to spell the word
-        with tokens of whole characters"""
+    note = """published: in the article's companion notebook, without a token for the beginning of a
+        text; ours has the token that the model expects there. others: all other ways to spell the
+        word with tokens of whole characters"""
     title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
     return show.Table(title, frame, formats, note)
 
@@ -297,8 +298,8 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """How far the change reaches, compared with that of another word; what raises the published
-    ratio."""
+    """How far the change reaches, compared with that of another word; how many spellings raise the
+    published ratio."""
     words, examples = measured(rows), example(rows.dropna(subset=["animal"])).data
     parts = [
         by_way(words, (ALL, ANOTHER), value, of).iloc[:, [0, 1, 2, -1]]

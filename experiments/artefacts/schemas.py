@@ -1,17 +1,17 @@
-"""Schemas: which compile, what is refused, what is wrong, and what compiling costs, here and in
-other engines; YAML files beside their schemas.
+"""Schemas: which compile, which are refused, what is judged wrongly, and what compiling costs, here
+and in other engines; then YAML files with their schemas.
 
-Every schema of MaskBench, with instances that `jsonschema` calls valid or not, in a random order.
-Each engine has a process of its own, which is ended when a schema takes too long, and begun anew
-for the next one; engines that are slow do as many as they can in some time. An instance is accepted
-if the tokenizer's own ids of its text pass the masks, and then the end; this package takes members
-in any order here. YAML files come with the schemas of SchemaStore: each is loaded, written again in
-the pinned style, and read under the masks.
+Each engine compiles the schemas of MaskBench, in a random order, and judges their instances, which
+`jsonschema` calls valid or not. Its process is ended when a schema takes too long, and a new one
+goes on with the next; slow engines do as many as they can in a given time. An instance is accepted
+if the masks allow the tokenizer's own ids of its text, and then the end; this package takes members
+in any order here. The schemas of SchemaStore come with YAML files: each is loaded, written again in
+the style of `yaml_schema`, and read under the masks.
 
-Last come random walks through the masks of schemas, as JSON and as YAML: some ids that the masks
-allow, up to 80, chosen with the seed, then under the same masks the way to the end. Each text is
-parsed, and validated with formats and with patterns translated for Python; its ids must be what the
-tokenizer's own `encode` gives.
+Last come random walks through the masks of schemas, as JSON and as YAML: up to 80 random ids that
+the masks allow, and then a way to the end under the same masks. Each text is parsed, and validated
+with formats and with patterns translated for Python; its ids must be what the tokenizer's own
+`encode` gives.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ LONGEST = 300  # ids of a file that are read
 
 @dataclass(frozen=True)
 class Config:
-    """n: schemas, none for all; longest: seconds of one; patience: of an engine that is slow;
-    walked: schemas of MaskBench with so many walks each, of which every fourth is walked as YAML,
-    and half as many again of SchemaStore."""
+    """n: schemas, None for all; longest: seconds of one, at most; patience: seconds of a slow
+    engine; walked: schemas of MaskBench for random walks, every fourth as YAML (and one more of
+    SchemaStore for every eight)."""
 
     engines: tuple[str, ...] = (*QUICK, "xgrammar", "outlines_core")
     tokenizer: str = "smollm2"
@@ -83,14 +83,14 @@ SMOKE = Config(QUICK, "smollm2", inputs.SMOKE_SCHEMAS, inputs.SMOKE_YAML, walked
 
 
 def cells(config: Config) -> list[Row]:
-    """The judge, the engines; each YAML schema; each schema that is walked, in a style."""
+    """The judge and each engine; each YAML schema; each schema with walks in a style."""
     files = [{"part": YAML, "name": row["id"]} for row in yaml_cases(config.yaml_schemas)]
     walked = [{"part": WALKS, "name": name, "style": style} for name, style in schemas_of(config)]
     return [{"part": part} for part in (JUDGE, *config.engines)] + files + walked
 
 
 def measure(config: Config, part: str, name: str = "", style: str = "") -> list[Row] | Row:
-    """A row for each schema; accepted: of each instance."""
+    """A row for each schema. accepted: for each instance, is it?"""
     if part == YAML:
         return of_files(config, name)
     if part == WALKS:
@@ -100,15 +100,15 @@ def measure(config: Config, part: str, name: str = "", style: str = "") -> list[
         return [{"name": case.id, "accepted": verdicts(case)} for case in cases]
     began = time.perf_counter()
     while len(rows) < len(cases):
-        end = float("inf") if part in QUICK else config.patience + began
-        remaining = end - time.perf_counter()
+        spent = time.perf_counter() - began
+        remaining = float("inf") if part in QUICK else config.patience - spent
         if remaining <= 0:
             break
         first, begun = len(rows), list[str]()
         for row in apart(config.longest, asked, config, part, first, remaining):
             rows += [row] if "status" in row else []
             begun += [] if "status" in row else [row["name"]]
-        if len(begun) > len(rows) - first:  # it was ended at this one
+        if len(begun) > len(rows) - first:  # the process ended at this schema
             rows.append({"name": begun[-1], "status": "too large", "why": "time, or a crash"})
         elif part not in QUICK or len(rows) == first:
             break
@@ -122,8 +122,8 @@ def cases_of(config: Config) -> list[Case]:
 
 
 def verdicts(case: Case) -> list[bool | None]:
-    """Of each instance; None where the judge cannot say: of a $ref that leads nowhere, a pattern
-    that is not Python's."""
+    """Is each instance valid? None where the judge cannot say, for a $ref that leads nowhere or a
+    pattern that Python cannot read."""
     found = list[bool | None]()
     for text in case.texts:
         try:
@@ -134,8 +134,8 @@ def verdicts(case: Case) -> list[bool | None]:
 
 
 def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[Row]:
-    """In the process of an engine: the name of each schema, and what became of it. compile, first:
-    microseconds, of the schema, and then of the first mask."""
+    """Runs in the process of an engine. Yields the name of each schema, then its result. compile,
+    first: microseconds of compiling the schema, and then of the first mask."""
     tokenizer = Tokenizer.load(config.tokenizer)
     made, began = engines.engine_of(engine, tokenizer), time.perf_counter()
     buffer = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
@@ -167,12 +167,12 @@ def is_read(begin: Begin, text: str, tokenizer: Tokenizer) -> bool:
     """Do the tokenizer's own ids of a text pass?"""
     try:
         return passes(begin, tokenizer.encode(text), tokenizer)
-    except BpeAutomataError:  # it has no ids
+    except BpeAutomataError:  # the text has no ids
         return False
 
 
 def refusal(error: BaseException) -> Row:
-    """status, and why: the keyword, or the beginning of the message."""
+    """The row of an error. status; why: the keyword, or the beginning of the message."""
     kinds = {UnsatisfiableSchemaError: "empty", BudgetExceededError: "too large"}
     kinds |= {InvalidSchemaError: "invalid"}
     status = next((name for kind, name in kinds.items() if isinstance(error, kind)), "refused")
@@ -183,8 +183,8 @@ def refusal(error: BaseException) -> Row:
 
 
 def of_files(config: Config, name: str) -> Row:
-    """compile: microseconds to the first mask; slowest: of a mask along a file; files: what became
-    of each."""
+    """The row of a YAML schema. compile, first: microseconds of compiling, and then of the first
+    mask; slowest: of the slowest mask along a file; files: the outcome of each."""
     case = next(row for row in yaml_cases(config.yaml_schemas) if row["id"] == name)
     tokenizer, judge = tokenizer_of(config.tokenizer), judge_of(case["schema"])
     constrain(tokenizer, yaml_schema(WARMING)).matcher().allowed_ids()
@@ -244,7 +244,7 @@ def schemas_of(config: Config) -> dict[tuple[str, str], Any]:
 
 
 def walked(config: Config, name: str, style: str) -> Row:
-    """Counts and failures, or why there are no walks."""
+    """Counts and failures of the walks, or why there are none."""
     schema = schemas_of(config)[name, style]
     try:
         made = (yaml_schema if style == "yaml" else json_schema)(schema, order="schema")
@@ -278,16 +278,16 @@ def walked(config: Config, name: str, style: str) -> Row:
 FIELDS = ["part", "name", "label", "status", "why", "compile", "first", "accepted"]
 FIELDS += ["files", "slowest"]
 STATUSES = ("compiled", "refused", "empty", "too large", "invalid")
-NOTES = """schemas: an engine that is slow did the first of one random order in its time; empty: no
-value is valid, says the engine; too large: over a budget, or killed
+NOTES = """schemas: those that the engine tried; a slow engine did the first of one random order;
+empty: the engine says that no value is valid; too large: over a budget, or killed
 
-valid rejected, invalid accepted: of the instances that jsonschema calls so, formats included, of
-schemas that compiled"""
+valid rejected, invalid accepted: of the instances that jsonschema calls valid, and invalid, formats
+included, of schemas that compiled"""
 
 
 def judged(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of engines, with how many instances are valid, and invalid, and how many of each are
-    judged otherwise."""
+    """The rows of engines, with the numbers of valid and of invalid instances, and how many of each
+    the engine judges wrongly."""
     truth = rows[rows["part"] == JUDGE].set_index("name")["accepted"]
     found = rows[~rows["part"].isin([JUDGE, YAML, WALKS])].copy()
     empty = found["status"] == "empty"
@@ -324,7 +324,7 @@ def engines_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def files_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """What became of YAML schemas, and of their files, with the slowest mask."""
+    """The outcomes of YAML schemas and of their files, with the slowest mask."""
     some = rows[rows["part"] == YAML]
     counts = Counter(f"schemas: {status}" for status in some["status"])
     counts += Counter(f"files: {one}" for files in some["files"].dropna() for one in files)
@@ -347,7 +347,7 @@ def sums(rows: pd.DataFrame) -> pd.DataFrame:
 def walks_of(rows: pd.DataFrame) -> list[Table]:
     """A line for each style; every walk that failed."""
     some = rows[rows["part"] == WALKS]
-    notes = f"{some['walks'].isna().sum()} schemas more were refused"
+    notes = f"{some['walks'].isna().sum()} more schemas were refused"
     shown = sums(some).reset_index().rename(columns={"different": "different texts"})
     found = [Table("Random walks through the masks of schemas", shown, {}, notes)]
     wrong = some[some["walks"].notna()].explode("failures").dropna(subset="failures")

@@ -1,13 +1,13 @@
 """How often a model that samples freely leaves its tokenizer's own tokenization.
 
-For each model, temperature and kind of text: texts of some tokens, drawn without any constraint
-after each of the prompts in `spontaneous.json`, until a special token or the last id. A text counts
-as canonical if `encode` makes these ids of it (after its prompt); one that was cut off, if some
-longer text has them (`fault` in `experiments.sampling`).
+For each model, temperature and kind of text, texts are drawn without any constraint after each of
+the prompts in `spontaneous.json`, until a special token or a limit of ids. A text counts as
+canonical if `encode` gives its ids (after its prompt); a text that was cut off, if some longer text
+begins with its ids (`fault` in `experiments.sampling`).
 
-Texts after one prompt are like one another: what a prompt asks for decides much of how often they
-leave the canonical sequences. So prompts are the unit, and intervals come from drawing prompts
-again, each with all of its texts (bootstrap): they speak of prompts like these.
+Texts after one prompt resemble one another: how often they leave the canonical sequences depends
+much on what the prompt asks for. So intervals come from resampling prompts, each with all of its
+texts (bootstrap), and speak of prompts like these.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ TITLE, LONG = "How often models leave their tokenizer's own tokenization", True
 PROMPTS: dict[str, list[str]] = json.loads(
     Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 )
-"""By kind of text, as many of each, chosen without looking at what models make of them. None ends
-with a space or, where words are divided by spaces, inside a word: the next id would have to mend
-that."""
+"""By kind of text, equally many of each, chosen without looking at what models make of them. None
+ends with a space or, where words are divided by spaces, inside a word: the next id would hardly be
+canonical there."""
 PROBE = 1.0
 """The temperature of the headline."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """texts: per model, temperature and kind, whose prompts take turns; ids: at most in each."""
+    """texts: of each model, temperature and kind, whose prompts take turns; ids: the most of one."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     temperatures: tuple[float, ...] = (0.3, 0.7, 1.0, 1.3, 1.6)
@@ -59,13 +59,13 @@ SMOKE = Config((SMOLLM2,), (1.0, 1.6), ("names",), texts=8, ids=8)
 
 
 def cells(config: Config) -> list[Row]:
-    """A model and a kind of text, with all temperatures: their texts are one batch."""
+    """A cell is a model and a kind of text; the texts at all temperatures are one batch."""
     return [{"source": model, "kind": kind} for kind in config.kinds for model in config.models]
 
 
 def measure(config: Config, source: str, kind: str) -> list[Row]:
-    """A row for each text, judged, with the number of its prompt; faults: where it leaves the
-    canonical sequences. What its ids are drawn with depends on nothing but what names the text."""
+    """A row for each text, with the number of its prompt; faults: where it leaves the canonical
+    sequences. Its random numbers depend on the seed and on which text it is, on nothing else."""
     loaded = opened(source, config.device, config.dtype)
     prompts = [loaded.prompt_ids(text) for text in prompts_of(kind, loaded.tokenizer)]
     wanted = [(t, k) for t in config.temperatures for k in range(config.texts)]
@@ -116,7 +116,7 @@ def texts_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 def summed_up(texts: pd.DataFrame) -> pd.DataFrame:
     """A line for each model and temperature, all kinds of text together: the share that is not
-    canonical, with an interval of 95 % from drawing prompts again."""
+    canonical, with an interval of 95 % from resampling prompts."""
     return pd.DataFrame(
         {"model": model}
         | {f"T = {t:g}": estimate(of, weighted_mean, "off", "unit") for t, of in by_temperature}
@@ -134,7 +134,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         {texts["unit"].nunique()} prompts; [ ]: 95 %
 
         published (the companion notebook of Tran-Thien 2024): along one English text, Outlines'
-        README, Mistral-7B's likeliest id is nowhere one that is not canonical"""
+        README, the likeliest next id of Mistral-7B is always canonical"""
     title = "Texts that are not canonical by temperature, all kinds together, %"
     return [Table(title, data, dict.fromkeys(data.columns[1:], share), notes)]
 

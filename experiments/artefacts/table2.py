@@ -1,17 +1,17 @@
-"""The article's Table 2, published beside measured: what CartesianMerge costs on function calls.
+"""The article's Table 2, published and measured: what CartesianMerge costs on function calls.
 
-Step 1: the automaton of the tokenizer. Step 2: the lift, by the mask of each of its states. Step 3:
-the relevant states of the product; here the rows of all configurations that ids lead to from the
-start, which are the ids after which acceptance can be reached. It is given the configurations; the
-pass that finds them with their rows does the work of steps 2 and 3 and is timed apart. Step 4: a
-mask. The schemas are Glaiveai2K of MaskBench, closed, written without white space; masks are those
-along a valid instance, or else the shortest text. The published algorithms in plain Python run over
-the merge table alone, and so does the eager engine on the same schemas.
+Step 1 makes the automaton of the tokenizer. Step 2 makes the lift: the mask of each of its states.
+Step 3 finds the relevant states of the product; here it makes the rows of all configurations that
+ids lead to from the start (the ids after which acceptance can be reached), which it is given. The
+pass that also finds them does the work of steps 2 and 3, and is timed separately. Step 4 makes a
+mask. The schemas are Glaiveai2K of MaskBench, closed, without white space; the masks are those
+along a valid instance, or else the shortest text. The published algorithms in plain Python run on
+the merge table alone, as does the eager engine on the same schemas.
 
-Step 1 by itself is compared on the complete table, pair by pair: Algorithm 3 against the package's
-rectangles. Last comes what Vegas segments save where token automata are written out: without them,
-with segments that know nothing (alone), the schemas before (shared), and this one too (again). All
-must be the same automaton.
+Step 1 is also compared by itself on the complete table, for each pair of tokens: Algorithm 3
+against the package's rectangles. Last comes what Vegas segments save where token automata are
+written out: without them, with an empty cache (alone), with the segments of the schemas before
+(shared), and with those of this schema too (again). All must give the same automaton.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from experiments.statistics import quantile
 
 TITLE, TIMED, LONG = "Table 2: what CartesianMerge costs on function calls", True, True
 PUBLISHED = {"tokenizer": 20.9, "lift": 0.687, "relevance": 27.3, "masks": 0.00153}
-"""Seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""
+"""Published seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""
 RATIO = PUBLISHED["relevance"] / PUBLISHED["lift"]
 STEPS = {
     "tokenizer": "1. tokenizer automaton",
@@ -66,9 +66,9 @@ DONE = "done"
 
 @dataclass(frozen=True)
 class Config:
-    """n: how many schemas, drawn by lot, none for all; reference: on how many of them the published
-    algorithms run, each within a limit (CPU seconds) and mb (10^6 bytes); merges: only the first so
-    many; segments: how many schemas."""
+    """n: how many random schemas, None for all; reference: on how many of them the published
+    algorithms run, each within a limit (CPU seconds) and mb (10^6 bytes); merges: how many of the
+    first are used; segments: how many schemas."""
 
     schemas: Path = SCHEMAS
     tokenizer: str = MISTRAL
@@ -112,7 +112,7 @@ def measure(config: Config, part: str, first: int = 0, tokenizer: str = "") -> l
 
 @lru_cache(maxsize=1)
 def sources(config: Config) -> list[Case]:
-    """The function calls, in an order by lot."""
+    """The function calls, in a random order."""
     every, all_of = schema_cases(config.schemas, "compact"), config.schemas != SCHEMAS
     own = [case for case in every if all_of or case.group == GROUP]
     return shuffled(own, config.n, config.seed)
@@ -122,8 +122,8 @@ def sources(config: Config) -> list[Case]:
 
 
 def dfa_of(case: Case) -> tuple[ByteDFA, str]:
-    """Of the compact texts of a schema, with members in order, no others, and values nested three
-    levels; and one of them, an instance's if there is one."""
+    """The automaton of a schema's compact texts, with members in order, no others, and values
+    nested three levels deep; and one of these texts, a valid instance's if there is one."""
     dfa = json_schema(case.source["schema"], closed=True, order="schema").to_dfa(depth=3)
     fitting = (t for t in case.valid if dfa.accepts(t.encode("utf-8", "replace")))
     return dfa, next(fitting, (dfa.shortest() or b"").decode())
@@ -145,7 +145,7 @@ def of_schema(config: Config, case: Case, is_plain: bool) -> list[Row]:
     if is_plain:
         reference = mistral_table(config.merges).derived("reference", Reference)
         rows.append(said | {"engine": SAME} | eager(reference.tokenizer, dfa, text))
-        reference.texts, reference.spelled  # noqa: B018  # cached; no step of a schema
+        reference.texts, reference.spelled  # noqa: B018  # cached, so that no schema pays for them
         try:
             with limited(config.limit, config.mb):
                 found = published(reference, dfa, text)
@@ -156,7 +156,7 @@ def of_schema(config: Config, case: Case, is_plain: bool) -> list[Row]:
 
 
 def eager(tokenizer: Tokenizer, dfa: ByteDFA, text: str) -> Row:
-    """The lift; all rows at once, found and given; then masks."""
+    """Seconds of: the lift; all rows of given configurations; finding these with rows; masks."""
     engine = CartesianMerge(tokenizer, dfa, tokenizer.eos_ids)
     spent, nodes = timed(lambda: all_configurations(engine, engine.initial()))
     masks = along(engine, tokenizer.encode(text))
@@ -169,7 +169,7 @@ def eager(tokenizer: Tokenizer, dfa: ByteDFA, text: str) -> Row:
 
 
 def lazy(tokenizer: Tokenizer, dfa: ByteDFA, text: str) -> Row:
-    """`rows`: to an engine and its first mask; `masks`: all of them, the first included."""
+    """rows: seconds to an engine and its first mask; masks: of all masks, the first included."""
     making, engine = timed(lambda: CartesianMerge(tokenizer, dfa, tokenizer.eos_ids))
     masks = along(engine, tokenizer.encode(text))
     return {"rows": making + masks[0], "masks": masks}
@@ -177,7 +177,7 @@ def lazy(tokenizer: Tokenizer, dfa: ByteDFA, text: str) -> Row:
 
 def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
     """Seconds of each mask before an id. Raises ValueError where the id is not in it."""
-    before, state = timed(engine.initial)  # which asks for the first mask too
+    before, state = timed(engine.initial)  # makes the first mask too
     spent = list[float]()
     for number, token in enumerate(ids[:MOST_MASKS]):
         one, mask = timed(engine.mask, state)
@@ -208,10 +208,10 @@ def published(reference: Reference, dfa: ByteDFA, text: str) -> Row:
 
 
 def all_configurations(engine: CartesianMerge, state: ProductState) -> list[tuple[int, int, int]]:
-    """(state of the byte DFA, state of the text automaton, number of a hypothesis set) of all that
-    ids lead to from a state, and besides only what an id may lead to that may not follow each last
-    id there. A state of CartesianMerge is one of these with the last id, so their rows are the
-    whole automaton. They are found on the way."""
+    """All configurations (state of the byte DFA, state of the text automaton, number of a
+    hypothesis set) that ids lead to from a state, and few more: an id that may follow some last id
+    is taken to follow each. A state of CartesianMerge is a configuration with a last id, so the
+    rows of all configurations are the whole automaton."""
     first = (int(state[0]), int(state[1]), int(state[2]))
     found, todo = {first: None}, [first]
     while todo:
@@ -224,7 +224,8 @@ def all_configurations(engine: CartesianMerge, state: ProductState) -> list[tupl
 
 
 def successors(engine: CartesianMerge, here: tuple[int, int, int]) -> set[tuple[int, int, int]]:
-    """Where the ids of a configuration's row lead, whatever the last id was."""
+    """The configurations that the ids of a configuration's row lead to, whatever the last id
+    was."""
     sets, free_bound = engine.canonical.sets, engine.product.sides(*here)
     ids = members(free_bound[0] | free_bound[1])
     added = np.isin(ids, list(engine.tokenizer.added_ids))
@@ -244,8 +245,8 @@ def successors(engine: CartesianMerge, here: tuple[int, int, int]) -> set[tuple[
 
 
 def written_out(config: Config, name: str) -> list[Row]:
-    """A row for each schema and variant; one that is too large has none. Raises ValueError where
-    the automaton is another one with segments."""
+    """A row for each schema and variant; a schema that is too large has one row that says so.
+    Raises ValueError where segments change the automaton."""
     tokenizer, rows = tokenizer_of(name), list[Row]()
     segments = Segments(tokenizer)
     variants(Segments(tokenizer), compile_regex(r'\{"a":(true|false|null),"b":(0|1[0-9]{0,2})\}'))
@@ -260,7 +261,7 @@ def written_out(config: Config, name: str) -> list[Row]:
 
 
 def variants(segments: Segments, dfa: ByteDFA) -> list[Row]:
-    """Those of `VARIANTS`, after an engine that finds out of the tokenizer what all know."""
+    """A row for each of `VARIANTS`, after an engine that fills the tokenizer's caches for all."""
     tokenizer = segments.tokenizer
 
     def explored() -> Any:
@@ -284,7 +285,7 @@ def variants(segments: Segments, dfa: ByteDFA) -> list[Row]:
 
 
 def spent_by(rows: pd.DataFrame) -> pd.DataFrame:
-    """engine, step, spent: each time that was measured, of schemas that came to an end."""
+    """engine, step, spent: each time that was measured, of schemas that were finished."""
     done = rows[(rows["part"] == "schemas") & (rows["status"] == DONE)]
     parts = [
         rows[rows["part"] == "tokenizer"][[EAGER, REFERENCE]].melt(var_name="engine"),
@@ -332,7 +333,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def bounds(plain: pd.DataFrame) -> pd.Series:
-    """Seconds of steps 2 and 3, at least: of a schema that was over a limit of time, the limit."""
+    """Lower bounds of the seconds of steps 2 and 3: the limit where a schema was over it."""
     limits = plain["status"].str.extract(r"over (\d+) s")[0].astype(float)
     return (plain["lift"] + plain["relevance"]).astype(float).fillna(limits)
 
@@ -359,9 +360,9 @@ def segments_table(rows: pd.DataFrame) -> Table:
     formats |= dict.fromkeys(("slower", "parts found"), percent())
     n = rows[rows["part"] == "segments"]["id"].nunique()
     note = f"""of {n} schemas those whose automaton has at most {MOST_EDGES:,} transitions; medians;
-        speed-up: of the ratio to none; slower: share of schemas where it costs more than none;
-        parts found: of those that are put together, the share that was known; transitions: of all
-        automata, before they are minimised"""
+        speed-up: how many times faster than none; slower: share of schemas where it costs more than
+        none; parts found: the share of the parts that was cached; transitions: of all automata,
+        before they are minimised"""
     title = "Segments: automata of function calls, written out"
     return Table(title, speed_ups(rows), formats, note)
 
@@ -391,7 +392,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
 
         The two {agree} {plain["pairs"]:,.0f} pairs of tokens.""",
         "segments": f"""`python -m experiments table2`, {found["n"].max():.0f} function calls,
-        medians, by what is known; in brackets the share of the parts that were found
+        medians, by what is cached; in brackets the share of the parts that were found
         ([table](paper_figures/table2.md)):
 
         {shown}""",

@@ -1,10 +1,10 @@
-"""Throughput: tokens per second of batched sampling under masks, beside the same loop without.
+"""Throughput: tokens per second of batched sampling under masks, as a share of that without masks.
 
-One loop (`experiments.batched`), one model, one process: in each round the batch is sampled once
-without a constraint and once under each, so that slow drift of the machine hits all alike; what
-counts is the ratio within a round. The languages never end, and nothing else does, so all samples
-have the same length. Masks are packed by the host while the model reads the last ids, and applied
-where the logits are.
+The same loop (`experiments.batched`) samples from one model in one process: in each round the batch
+is sampled once without a constraint and once under each, so that slow drift of the machine affects
+all alike. The result is the ratio within a round. No text of the languages is ever complete, and
+nothing else ends a sample, so all samples have the same length. The host packs masks while the
+model reads the last ids; they are applied on the model's device.
 
 `throughput-gpu` is the same on a GPU, with longer rounds and larger batches.
 """
@@ -34,7 +34,7 @@ LANGUAGES = {
     "prose": r"([A-Z][a-z]*(,? [a-z]+){1,15}[.?!]\n)*",
 }
 THROWAWAY = r"(\w+[ \n])*"
-"""What the first to sample under a mask does for all is done under this one."""
+"""A first sample under this mask does the work that is done once for all masks."""
 COLORS: dict[Method, str] = {"canonical": CANONICAL, "lift": LIFT}
 SEEDS = 1000  # between two seeds of the config, for the rounds
 
@@ -64,13 +64,13 @@ SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), lengt
 
 
 def cells(config: Config) -> list[Row]:
-    """All languages and methods take turns in one."""
+    """A cell is a dtype and a batch size; in it all languages and methods take turns."""
     return [{"dtype": d, "batch": batch} for d in config.dtypes for batch in config.batches]
 
 
 def measure(config: Config, dtype: str, batch: int) -> list[Row]:
-    """A row for each language and method. In the first round the constraints are new; what is done
-    once for a batch of this size is nobody's, under masks too."""
+    """A row for each language and method. In the first round the constraints are new. The work that
+    is done once for a batch of this size, with masks or without, is done before and not timed."""
     loaded, first = opened(config.model, config.device, dtype), SEEDS * config.seed
     draw = partial(one_batch, loaded, batch, config.length)
     pairs = [(language, method) for language in config.languages for method in COLORS]
@@ -109,7 +109,7 @@ def one_batch(
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """The median `ratio` of the throughput under masks to that without in the same round, its exact
-    interval of 95 % (of less than six rounds their whole range), and tokens per second."""
+    interval of 95 % (the whole range for less than six rounds), and tokens per second."""
     each = zip(rows["free"], rows["constrained"], strict=True)
     ratios = [np.divide(free, own) for free, own in each]
     ends = [median_interval([*r]) or (r.min(), r.max()) for r in ratios]
@@ -139,7 +139,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         one in which the constraints are new; ratio: the median of those within a round; from, to:
         its exact 95 % interval (all rounds, where there are less than six)
 
-        the time of a batch begins before the model reads the prompt; masks are made by {by_whom}
+        the time of a batch includes reading the prompt; masks are made by {by_whom}
 
         {found["model"].iloc[0]}"""
     return [Table(f"On a {' and '.join(found['where'].unique())}", data, formats, note)]
@@ -189,14 +189,15 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     return {
         "throughput in short": in_short(found),
         "throughput": f"""Sampling {found["batch"].max()} texts at a time on a {where}, tokens per
-        second under masks beside the same loop without (`python -m experiments throughput`):
+        second under masks, compared with the same loop without (`python -m experiments
+        throughput`):
 
         {markdown(data)}""",
     }
 
 
 def in_short(found: pd.DataFrame) -> str:
-    """What canonical masks leave of the throughput of large batches, in 16 bits."""
+    """The throughput of large batches under canonical masks, in 16 bits, as a share."""
     some = found[(found["batch"] >= 64) & (found["method"] == "canonical")]
     some = some[some["dtype"] == "bfloat16"]
     if some.empty:

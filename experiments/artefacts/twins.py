@@ -2,13 +2,13 @@
 
 Small twins are trained on one text (`experiments.dropout`): `plain` on the tokenizer's own ids,
 `dropout` on ids that BPE-dropout draws anew each time. Twins of one seed begin with the same
-weights and read windows that begin at the same places, in the same order, in as many steps of as
-many ids; ids of dropout are shorter, so from each window that twin reads less text. On files that
-neither has seen each is asked
+weights, and read windows that begin at the same positions, in the same order. They take the same
+number of steps, with the same number of ids; drawn ids are shorter, so the dropout twin reads less
+text from each window. On files that neither has seen, three things are measured:
 
-- what it loses on the tokenizer's ids, and on drawn ones;
-- what it loses on the rest of a passage after one token in it was cut in two;
-- how far the lift and canonical are from its own distribution over a few answers, exactly.
+- the loss on the tokenizer's ids, and on drawn ones;
+- the loss on the rest of a passage after one token in it was cut in two;
+- how far the lift and canonical are from the twin's own distribution over a few answers, exactly.
 
 Larger twins: `--width 512 --layers 8 --heads 8 --batch 64 --rate 0.001`, on a GPU if there is one.
 """
@@ -48,18 +48,19 @@ MEASURES = {
     "outside": "share of the answers' mass that is not canonical",
 }
 PROMPT, LENGTH, NEAR = 40, 48, 16
-"""Ids of the tokenizer, at least: before what is asked about, and of that. So many right after a
-token that was cut are near it."""
+"""The fewest ids of the tokenizer before the part that is measured, and in it; and how many ids
+right after a cut token count as near it."""
 TOLERANCE = 0.01
-"""Contexts of which a distance may be farther from exact, under any twin, are left out."""
+"""Contexts in which some distance of some twin may be farther from exact are left out."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """files: of the standard library, at most; ids: of the tokenizer; dropout: probability that a
-    merge is left out; seeds: twins of each kind; batch: windows of `context` ids in each of `steps`
-    of training; passages: held out, for losses; contexts: for each set of answers; slack: most
-    probability of a distribution that may stay unassigned; most_nodes: forward positions of one."""
+    """files: the most of the standard library; ids: of the tokenizer; dropout: the probability that
+    a merge is skipped; seeds: twins of each kind; batch: windows of `context` ids in each of
+    `steps` of training; passages: held out, for losses; contexts: for each set of answers; slack:
+    the most probability that may stay unassigned; most_nodes: forward positions of one
+    distribution."""
 
     files: int = 10_000
     ids: int = 4096
@@ -88,7 +89,7 @@ def cells(config: Config) -> list[Row]:
 
 
 def measure(config: Config, arm: str, twin: int) -> list[Row]:
-    """A row for each measure and item: a passage, a word, a context. All twins have the same."""
+    """A row for each measure and item (passage, word or context); all twins have the same items."""
     models.use_threads()
     read = corpus(config.files, config.ids)
     model, said = trained(config, read, config.dropout if arm == "dropout" else 0.0, twin)
@@ -99,7 +100,7 @@ def measure(config: Config, arm: str, twin: int) -> list[Row]:
 
 
 def trained(config: Config, read: Corpus, dropout: float, twin: int) -> tuple[Any, Row]:
-    """(a llama, what is said of its training)."""
+    """(a trained llama, the row of its training)."""
     torch, begun = require("torch"), time.process_time()
     torch.manual_seed(1000 * config.seed + twin)
     device, end = models.pick_device("auto"), read.tokenizer.eos_ids[0]
@@ -145,8 +146,8 @@ def trained(config: Config, read: Corpus, dropout: float, twin: int) -> tuple[An
 
 
 def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator[list[list[int]]]:
-    """Of each step, `batch` times context + 1 ids. Where windows begin depends on the seed alone:
-    all places in random order, then again in another."""
+    """For each step, `batch` windows of context + 1 ids. Where windows begin depends on the seed
+    alone: at all starts in a random order, then at all again in another."""
     starts, remaining = read.windows(config.context), list[int]()
     order = np.random.default_rng([config.seed, twin])
     rng = random.Random(f"{config.seed} {twin} dropout")
@@ -161,7 +162,7 @@ def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator
 
 
 def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
-    """Losses of passages, per byte; what stands before is in the tokenizer's ids."""
+    """Losses of passages, per byte; the text before a passage is in the tokenizer's ids."""
     own, rng = read.speller.own, random.Random(f"{config.seed} drawn")
     passages = read.passages(PROMPT, LENGTH, random.Random(f"{config.seed} losses"))
     asked = [*islice(passages, config.passages)]
@@ -174,7 +175,7 @@ def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
 
 
 def cuts(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
-    """What a token in two parts adds to the loss of the ids after it."""
+    """What cutting a token in two adds to the loss of the ids after it."""
     words = read.words(PROMPT, LENGTH, random.Random(f"{config.seed} cuts"))
     asked = [*islice(words, config.passages)]
     own = id_losses(loaded.model, [([*one.before, one.token], one.after) for one in asked])
@@ -188,8 +189,8 @@ def cuts(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
 
 
 def answers(config: Config, loaded: LoadedModel) -> Iterator[Row]:
-    """Distances in each context. off: how far one may be from exact, at most; of: how many answers
-    there are; several: how many of these have more than one id."""
+    """Distances in each context. off: the largest error of one; of: how many answers there are;
+    several: how many of these have more than one id."""
     encode = loaded.tokenizer.encode
     places = contexts(config.files, encode, config.contexts, config.context // 2, config.seed)
     for item, (prompt, own) in enumerate(places):
@@ -217,9 +218,9 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
-    """By measure: items; of each arm and of the difference (value, low, high), with intervals of
-    95 % by drawing seeds and items again, each by themselves; ratio: dropout / plain, None where
-    the difference is not clear of 0."""
+    """By measure: the items; for each arm and for the difference (value, low, high), with intervals
+    of 95 % by resampling seeds and items independently; ratio: dropout / plain, None where the
+    difference is not clear of 0."""
     found = pd.DataFrame(
         {"measure": name, "items": own["item"].nunique()}
         | {arm: estimate(own, weighted_mean, arm, "twin", "item") for arm in (*ARMS, "difference")}
@@ -247,14 +248,14 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         read {rows["ids"].max():,.0f} ids ({read} MB: drawn ids are shorter, so the loss in the
         tokenizer's ids shows what both cost together)
 
-        [ ]: 95 % intervals by drawing seeds and items again, each by themselves, not corrected for
-        their number; so few seeds say little of how much twins differ, and one size of models
-        nothing of others
+        [ ]: 95 % intervals by resampling seeds and items independently, not corrected for their
+        number; so few seeds say little of how much twins differ, and one size of model says nothing
+        of others
 
         drawn ids: one draw, after the tokenizer's own; cut token: a word of two letters or more
         that is one token was spelled by two
 
-        TV: places in held-out files that one of 5 to 12 answers follows
+        TV: at positions in held-out files where one of 5 to 12 answers comes next
         ({asked["several"].sum():,.0f} of {asked["of"].sum():,.0f} answers are more than one id),
         without those that are not within {TOLERANCE} of exact under each twin"""
     data = means(rows).reset_index()
