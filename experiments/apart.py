@@ -1,4 +1,4 @@
-"""Rows from a process of its own, which may crash, or be ended, without harm to this one."""
+"""Rows made in a separate process, which may crash or be ended without harm to this one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from experiments.lab import Row
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 STARTING = 300.0
-"""Seconds until there is a first row."""
+"""The most seconds until the first row."""
 
 
 def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) -> Iterator[Row]:
-    """The rows that a function of a module makes of what it is given, in a process of its own, with
-    one thread for each library. They end early where the process crashes, or is ended because one
-    row took more than so many seconds."""
+    """The rows that a module's function yields from these arguments in a separate process, with one
+    thread for each library. They end early if the process crashes, or is ended because one row took
+    more than so many seconds."""
     command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
     with Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, stdin=PIPE, stdout=PIPE) as child:
         timer = Timer(STARTING, child.kill)
@@ -39,7 +39,7 @@ def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) ->
 
 
 def serve() -> None:
-    """The other end of `apart`. What else is printed goes to stderr."""
+    """The other end of `apart`. Rows go to stdout, anything else that is printed to stderr."""
     out, sys.stdout = sys.stdout, sys.stderr
     rows_of, given = pickle.load(sys.stdin.buffer)
     for row in rows_of(*given):

@@ -1,18 +1,18 @@
-"""Many texts at once from a causal LM: keys and values kept, masks on the device.
+"""Many texts at once from a causal LM, with its keys and values cached, and masks on its device.
 
     uniforms = drawn_uniforms(seed, 256, 64)
     texts = sample_batch(loaded.model, [prompt_ids] * 256, [constraint] * 256, uniforms)
 
-Each text has a prompt, a constraint (or None), a temperature, and a number in [0, 1) for each id:
-it is the text that `bpe_automata.sampling.decode` draws with these, but for the rounding of the
-model's own arithmetic, whatever else is in the batch. Texts of one `population` are weighed by the
-mass that their masks leave, and resampled on their way, as `bpe_automata.sampling.smc` does.
+Each text has a prompt, a constraint (or None), a temperature, and a random number in [0, 1) for
+each id. It is the text that `bpe_automata.sampling.decode` draws with these, up to rounding by the
+model, whatever else is in the batch. Texts of one `population` are weighted by the mass that their
+masks allow, and resampled while they are written, as `bpe_automata.sampling.smc` does.
 
-While the model reads the ids that were drawn, the host moves the matchers on and packs their next
-masks; those are copied to the device and applied there (`integrations.bitmask`). On a CPU another
-thread does so. A GPU is given its work ahead, and the thread that gave it is free; a second one
-would ask it for the interpreter's lock between any two kernels that it launches. A step waits for
-the device when the ids come back, and where there are populations for their masses.
+While the model reads the drawn ids, the host advances the matchers and packs their next masks,
+which are copied to the device and applied there (`integrations.bitmask`). On a CPU a second thread
+does so. On a GPU the thread that queues the model's work does so once it is queued: a second thread
+would compete with it for the interpreter's lock at every kernel launch. A step waits for the device
+when the ids come back, and, where there are populations, for their masses.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Stop = Callable[[Sequence[int]], bool]
 
 @dataclass(frozen=True)
 class Drawn:
-    """ids: without end-of-sequence; ended: is the text whole, as end-of-sequence was read, no more
-    can follow, or it was stopped? log_weight: -inf of what is not whole, else 0; in a population,
-    the logarithm of the weight."""
+    """ids: without end-of-sequence; ended: is the text whole (end-of-sequence was drawn, nothing
+    can follow, or `stop` said so)? log_weight: -inf for a text that is not whole, else 0, or, in a
+    population, the logarithm of its weight."""
 
     ids: tuple[int, ...]
     ended: bool
@@ -50,10 +50,9 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Free:
-    """How texts without a constraint are written: until one of `ends`, or until `stop` says so of
-    the ids. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to
-    a round number and spell nothing; the distribution is conditioned on none of them being drawn.
-    """
+    """How texts without a constraint are written: until one of the ids `ends`, or until `stop` says
+    so of their ids. n_ids: of the tokenizer. A model may have more ids, which pad its matrices and
+    spell nothing; the distribution is conditioned on none of them being drawn."""
 
     ends: Collection[int] = ()
     stop: Stop | None = None
@@ -61,9 +60,10 @@ class Free:
 
 
 class Texts:
-    """The texts of a batch on the host. `order`: the text in each slot of the batch, for slots of
-    texts that have ended are given up now and then; `going`: bool [slots], which have not; `bits`:
-    packed masks of the next ids, torch int32 [slots, words] on the CPU, None for no masks."""
+    """The texts of a batch on the host. `order`: the text in each slot of the batch (slots of texts
+    that have ended are dropped now and then); `going`: bool [slots], is the text unfinished?
+    `bits`: packed masks of the next ids, torch int32 [slots, words] on the CPU, None for no
+    masks."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Texts:
         free: Free,
         pinned: bool,
     ) -> None:
-        """pinned: masks in memory that a GPU can copy from meanwhile."""
+        """pinned: are masks in memory that a GPU can copy asynchronously?"""
         torch, count, given = require("torch"), len(constraints), [*filter(None, constraints)]
         start = cache(lambda constraint, prompt: constraint and constraint.matcher(prompt))
         self._constraints, self._stop = constraints, free.stop
@@ -88,7 +88,7 @@ class Texts:
             self._mask(range(count))
 
     def read(self, tokens: Sequence[int]) -> None:
-        """The texts read one id for each slot; those of slots that do not go on are left out."""
+        """The texts read one id for each slot; ids of slots that have ended are ignored."""
         slots = np.flatnonzero(self.going).tolist()
         for slot in slots:
             token, text = tokens[slot], int(self.order[slot])
@@ -103,8 +103,8 @@ class Texts:
         self._mask(slots)
 
     def _mask(self, slots: Sequence[int]) -> None:
-        """Write the masks of slots. A slot that no id can follow goes on no more, and its row is
-        all ids: logits of which nothing is left would be nan."""
+        """Write the masks of slots. A slot that no id can follow has ended, and its mask allows all
+        ids: logits without any allowed id would give nan."""
         if self.bits is None:
             return
         written, matchers = self.bits.numpy(), [self._matchers[k] for k in self.order.tolist()]
@@ -115,19 +115,19 @@ class Texts:
         written[dead] = -1
 
     def only_ends(self, tokens: Sequence[int]) -> bool:
-        """Do all that go on end with these ids, one for each slot?"""
+        """Do all unfinished texts end with these ids, one for each slot?"""
         slots = np.flatnonzero(self.going).tolist()
         return all(tokens[slot] in self._ends[int(self.order[slot])] for slot in slots)
 
     def keep(self, slots: np.ndarray) -> None:
-        """Give up the other slots."""
+        """Drop the other slots."""
         self.order, self.going = self.order[slots], self.going[slots]
         if self.bits is not None:
             self.bits[: len(slots)] = self.bits[slots]
             self.bits = self.bits[: len(slots)]
 
     def copy(self, slots: np.ndarray) -> None:
-        """Each slot, of texts with constraints where it changes, goes on as a copy of another."""
+        """Each slot continues as a copy of the given one; slots that change have constraints."""
         matchers, ids, whole = [*self._matchers], [*self.ids], [*self._whole]
         for slot in np.flatnonzero(slots != np.arange(len(slots))).tolist():
             to, source = int(self.order[slot]), int(self.order[slots[slot]])
@@ -145,7 +145,7 @@ class Texts:
 
 
 def drawn_uniforms(seed: int, n: int, length: int) -> np.ndarray:
-    """float64 [n, length], in [0, 1); row k does not depend on how many there are."""
+    """float64 [n, length], in [0, 1); row k does not depend on n."""
     return np.stack([np.random.default_rng((seed, k)).random(length) for k in range(n)])
 
 
@@ -159,14 +159,13 @@ def sample_batch(
     populations: Sequence[int] | None = None,
     free: Free | None = None,
 ) -> list[Drawn]:
-    """A text for each prompt, all at once; prompts that are the same are read once.
+    """A text for each prompt, all at once; equal prompts are read once.
 
-    model: a causal LM of transformers in eval mode, on any device, in any dtype. constraints:
-    followed from the state after the prompt, all over as many ids; None for what the model writes
-    on its own, see `free`. uniforms: float64 [texts, longest]. temperatures: 1 if there are none; 0
-    takes the likeliest ids. populations: of texts with a constraint the number of the population,
-    -1 of those in none. Raises PromptError, LogitsError.
-    """
+    model: a causal LM of transformers in eval mode, on any device, in any dtype. constraints: each
+    begins in its state after the prompt, all have equally many ids; None for a free text, see
+    `free`. uniforms: float64 [texts, longest]. temperatures: 1 by default; 0 takes the likeliest
+    ids. populations: the number of each text's population, -1 if it is in none; their texts have
+    constraints. Raises PromptError, LogitsError."""
     if not all(prompts):
         raise PromptError("an empty prompt: the model needs at least one id to predict from")
     queued, count, begun = is_queued(model), len(constraints), [*map(tuple, prompts)]
@@ -180,8 +179,8 @@ def sample_batch(
 
 
 class Batch:
-    """One batch from its prompts to its end. executor: moves matchers on beside the model; None:
-    this thread does, once the model has its work."""
+    """One batch from its prompts to its end. executor: advances matchers while the model runs; if
+    None, this thread does, once the model's work is queued."""
 
     def __init__(
         self,
@@ -219,7 +218,7 @@ class Batch:
         return self._texts.results(self._log_weights)
 
     def _step(self, step: int, is_last: bool) -> None:
-        """Draw an id at each slot; then the matchers and the model read it, side by side."""
+        """Draw an id for each slot; then the matchers and the model read them at the same time."""
         self._drop_slots()
         ids = self._draw(step)
         tokens = ids.tolist()  # here the host waits for the device
@@ -239,7 +238,7 @@ class Batch:
     def _read(self, ids: Any, own: Any) -> None:
         """The model reads ids, int64 [slots, n]; own: 0 where they are padding."""
         self._own, more = require("torch").cat([self._own, own], 1), dict[str, Any]()
-        if self._is_padded:  # models are quicker where they are not told
+        if self._is_padded:  # models are quicker without an attention mask
             positions = (self._own.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             more = {"attention_mask": self._own, "position_ids": positions}
         more[cache_name()] = self._cache
@@ -247,8 +246,8 @@ class Batch:
         self._cache, self._logits = read[cache_name()], read.logits[:, -1, : self._n_ids]
 
     def _drop_slots(self) -> None:
-        """Of texts that have ended, once they are half of the batch; of a population, once all of
-        it has."""
+        """Drop the slots of ended texts once they are half of the batch; those of a population only
+        when all of it has ended."""
         groups = self._groups[self._texts.order]
         kept = self._texts.going | (np.isin(groups, groups[self._texts.going]) & (groups >= 0))
         if 2 * kept.sum() > len(kept):
@@ -259,19 +258,19 @@ class Batch:
         self._uniforms, self._heats = self._uniforms[chosen], self._heats[chosen]
 
     def _move(self, slots: np.ndarray) -> Any:
-        """Keys, values and logits as they are at these slots, which are returned as a tensor."""
+        """Keep the keys, values and logits of these slots, in this order; the slots as a tensor."""
         chosen = require("torch").from_numpy(slots).to(self._model.device)
         self._cache.batch_select_indices(chosen)
         self._logits, self._own = self._logits[chosen], self._own[chosen]
         return chosen
 
     def _draw(self, step: int) -> Any:
-        """int64 [slots], -1 where the model gives no distribution."""
+        """The drawn ids: int64 [slots], -1 where the logits give no distribution."""
         torch, groups = require("torch"), self._groups[self._texts.order]
         weighed = np.flatnonzero((groups >= 0) & self._texts.going)
         whole = self._log_totals(weighed) if len(weighed) else 0
         if self._texts.bits is not None:
-            # Its rows are not written again before the ids of this step are back on the host.
+            # The host does not write the masks again before the ids of this step are back.
             bits = self._texts.bits.to(self._model.device, non_blocking=True)
             apply_bitmask(self._logits, bits)
         if len(weighed):
@@ -296,7 +295,7 @@ class Batch:
         return found
 
     def _resample(self, groups: np.ndarray, going: np.ndarray) -> None:
-        """Each population on its way whose weights are worth less than half of its texts."""
+        """Resample each unfinished population whose effective sample size is below one half."""
         chosen = np.arange(len(groups))
         for group in going:
             slots = np.flatnonzero(groups == group)
@@ -311,5 +310,5 @@ class Batch:
 
 
 def is_queued(model: Any) -> bool:
-    """Is its work queued, so that a pass returns before it is done?"""
+    """Is the model's work queued, so that a forward pass returns before it is done?"""
     return bool(model.device.type == "cuda")

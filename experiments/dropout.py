@@ -1,10 +1,10 @@
 """A text to train small models on, in a tokenizer's own ids or in those of BPE-dropout.
 
-The text is the source of the running interpreter's standard library. A file is held out or not by a
-hash of its path; on the others a byte-level BPE is trained, with the pretokenizer of GPT-2. Each
-pretoken is spelled by itself, and BPE-dropout leaves out each merge that is possible at a step with
-a probability. Source: Provilkov, Emelianenko and Voita, *BPE-Dropout*, 2020, algorithm 1 (the
-library `tokenizers` has it too, but takes no seed).
+The text is the source of the running interpreter's standard library. The hash of a file's path
+decides whether it is held out; on the other files a byte-level BPE is trained, with the
+pretokenizer of GPT-2. Each pretoken is spelled by itself; BPE-dropout skips each possible merge of
+a step with a given probability. Source: Provilkov, Emelianenko and Voita, *BPE-Dropout*, 2020,
+algorithm 1 (the library `tokenizers` has it too, but takes no seed).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from bpe_automata.errors import MissingFileError
 from experiments.words import OrdinaryTokens
 
 LEFT_OUT = frozenset({"site-packages", "__pycache__", "test", "tests", "encodings"})
-"""Folders: what is installed there, tests, and tables of characters."""
+"""Folders that are skipped: installed packages, tests, and tables of characters."""
 HELD_OUT_EVERY = 12
 END = "<|endoftext|>"
-"""Stands between two files; a special token."""
+"""The special token between two files."""
 
 
 @lru_cache(maxsize=2)
 def files(most: int) -> dict[str, str]:
-    """{path: text} in order of the paths; at most so many, evenly spread over all that are UTF-8.
-    A file that says how this interpreter was built is left out."""
+    """{path: text} in order of the paths; at most `most`, evenly spread over all files in UTF-8. A
+    file that says how this interpreter was built is skipped."""
     root = Path(sysconfig.get_path("stdlib"))
     paths = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
     names = sorted(
@@ -51,7 +51,7 @@ def files(most: int) -> dict[str, str]:
 
 
 def is_held_out(path: str) -> bool:
-    """The hash of the path decides alone: what else there is changes nothing."""
+    """Is the file held out? The hash of its path decides alone, whatever other files there are."""
     digest = hashlib.sha256(path.encode()).digest()
     return int.from_bytes(digest[:8], "big") % HELD_OUT_EVERY == 0
 
@@ -69,7 +69,7 @@ class Speller:
         self._own = dict[str, list[int]]()
 
     def own(self, pretokens: Iterable[str]) -> Iterator[int]:
-        """The tokenizer's ids of several, one after the other."""
+        """The tokenizer's ids of several pretokens, one after the other."""
         for pretoken in pretokens:
             if pretoken not in self._own:
                 self._own[pretoken] = self.spell(pretoken, 0.0, random.Random(0))
@@ -78,8 +78,8 @@ class Speller:
     def spelled(
         self, pretokens: Iterable[str], dropout: float, rng: random.Random
     ) -> Iterator[int]:
-        """Ids of several, one after the other. dropout: the probability, 0 to 1, that a merge is
-        left out at a step."""
+        """Ids of several pretokens, one after the other. dropout: the probability, 0 to 1, that a
+        merge is skipped at a step."""
         for pretoken in pretokens:
             yield from self.spell(pretoken, dropout, rng) if dropout else self.own([pretoken])
 
@@ -92,7 +92,7 @@ class Speller:
             best, position = None, 0
             for k in range(len(ids) - 1):
                 merge = self._merges.get((ids[k], ids[k + 1]))
-                # Of merges that come too late anyway it does not matter whether they are left out.
+                # A merge later than the best one so far would not be chosen: it needs no draw.
                 if merge and (best is None or merge < best) and rng.random() >= dropout:
                     best, position = merge, k
             if best is None:
@@ -101,12 +101,12 @@ class Speller:
 
 
 Passage = tuple[tuple[str, ...], tuple[str, ...]]
-"""Pretokens that follow each other, from anywhere in a file: those before a place, and after it."""
+"""Consecutive pretokens from anywhere in a file: those before a position, and those after it."""
 
 
 class CutWord(NamedTuple):
-    """before, after: ids of the tokenizer; token: its own id in between; parts: two ids that spell
-    the same."""
+    """before, after: ids of the tokenizer; token: its own id between them; parts: two ids that
+    spell the same as the token."""
 
     before: list[int]
     token: int
@@ -115,14 +115,14 @@ class CutWord(NamedTuple):
 
 
 WORD = re.compile("Ġ?[A-Za-z]{2,}")
-"""In the byte alphabet, which writes a space so."""
+"""A word in the byte alphabet, where Ġ is a space."""
 
 
 class Corpus:
     """training: pretokens in order, END after each file; held_out: pretokens by path."""
 
     def __init__(self, most: int, n_ids: int) -> None:
-        """Of so many files at most, with a tokenizer of so many ids and END."""
+        """most: files; n_ids: of the tokenizer, without END."""
         texts = files(most)
         library = _trained([texts[path] for path in texts if not is_held_out(path)], n_ids)
 
@@ -139,8 +139,7 @@ class Corpus:
         self.speller = Speller(self.tokenizer)
 
     def windows(self, length: int) -> list[int]:
-        """Where in `training` to begin, so that the tokenizer's own ids from there on are about
-        `length` for each, and one more."""
+        """Starts in `training`, each about `length` of the tokenizer's own ids after the last."""
         starts, position = list[int](), 0
         for k, pretoken in enumerate(self.training):
             if position >= len(starts) * length:
@@ -154,21 +153,21 @@ class Corpus:
         return [token for token, _ in zip(rest, range(count), strict=False)]
 
     def words(self, before: int, after: int, rng: random.Random) -> Iterator[CutWord]:
-        """Words of two letters or more, with a space before them or not, that are one token and
-        were cut in two at random. There is no end of them."""
+        """Endless random words of two letters or more, with or without a space before them, that
+        are one token, and are cut in two at random."""
         ordinary = OrdinaryTokens(self.tokenizer)
         for start, (word, *rest) in self.passages(before, after + 1, rng):
             token, *others = self.speller.own([word])
             if WORD.fullmatch(word) and not others:
                 for parts in islice(ordinary.cut_once((token,), rng), 1):
-                    # The word was one id of those that the passage has.
+                    # The word takes one of the ids that the passage has.
                     own = [*self.speller.own(rest)][:after]
                     yield CutWord([*self.speller.own(start)], token, parts, own)
 
     def passages(self, before: int, after: int, rng: random.Random) -> Iterator[Passage]:
-        """Passages are drawn at random from what was held out, without end, each file as often as
-        it is long: as few pretokens as have at least so many of the tokenizer's own ids. Raises
-        MissingFileError where nothing is long enough."""
+        """Endless random passages of held-out files, each file in proportion to its length; they
+        have as few pretokens as give so many of the tokenizer's own ids. Raises MissingFileError if
+        no file is long enough."""
         long = {p: own for p, own in self.held_out.items() if len(own) > 2 * (before + after)}
         if not long:
             raise MissingFileError("no file that is held out is long enough; take more --files")
@@ -183,7 +182,7 @@ class Corpus:
                 yield pretokens[start:middle], pretokens[middle:end]
 
     def _end(self, pretokens: Sequence[str], start: int, least: int) -> int:
-        """The end of the fewest pretokens from `start` on that have so many ids, or that of all."""
+        """The end of the fewest pretokens from `start` on with `least` ids, or the end of all."""
         ids, end = 0, start
         while ids < least and end < len(pretokens):
             ids += len([*self.speller.own(pretokens[end : end + 1])])
@@ -192,7 +191,7 @@ class Corpus:
 
 
 corpus = lru_cache(maxsize=1)(Corpus)
-"""The same each time, as it depends on the files alone."""
+"""A corpus is cached, as it depends on the files alone."""
 
 
 def _trained(texts: Sequence[str], n_ids: int) -> Any:
@@ -209,20 +208,20 @@ def _trained(texts: Sequence[str], n_ids: int) -> Any:
     return made
 
 
-# Places in files that were held out where one of a few answers comes next.
+# Positions in held-out files where one of a few answers comes next.
 
 QUESTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 )
-"""after: a regex of what stands before; answers: one of them follows as a whole word. Both were
-chosen without looking at what models make of them. In most, some are more than one id."""
+"""after: a regex of the text before; answers: one of them follows as a whole word. Both were chosen
+without looking at what models make of them. Most questions have answers of more than one id."""
 
 
 def contexts(
     most: int, encode: Callable[[str], list[int]], count: int, longest: int, seed: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """(prompt, answers) of so many places of each question, at random, in so many files at most.
-    A prompt is whole lines, and the last as far as it goes; it has at most `longest` ids."""
+    """(prompt, answers) at `count` random positions for each question, in at most `most` files. A
+    prompt is whole lines and the beginning of the last one, of at most `longest` ids."""
     texts = [text for path, text in files(most).items() if is_held_out(path)]
     for name, asked in QUESTIONS.items():
         regex = rf"{asked['after']}(?=(?:{'|'.join(asked['answers'])})(?![A-Za-z0-9]))"
@@ -234,7 +233,7 @@ def contexts(
 
 
 def _last_lines(text: str, encode: Callable[[str], list[int]], longest: int) -> str:
-    """So many last lines as have `longest` ids at most; empty where the last one has more."""
+    """The most last lines that have at most `longest` ids; "" if the last line has more."""
     found = ""
     for line in reversed(text.splitlines(keepends=True)):
         if len(encode(line + found)) > longest:

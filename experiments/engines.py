@@ -2,10 +2,10 @@
 outlines-core, llguidance, xgrammar and glrmask, each by its own calls.
 
 A mask is packed int32 [1, words]: bit i of it is 1 where id i may follow. The engines of other
-projects are optional and inexact: as our lift does, they admit ids that the tokenizer itself would
-not produce. (llguidance not all of them: where only one text can follow it chooses the ids, before
-it knows what comes after.) Texts of schemas have a space after each comma and colon, and no other:
-the one style that all engines know.
+projects are optional and inexact: like our lift, they admit ids that the tokenizer itself would not
+produce. (llguidance does not admit all of them: where only one text can follow, it chooses ids for
+it, before it knows what comes after.) Texts of schemas have a space after each comma and colon, and
+no other white space, as this is the one style that all engines support.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from experiments.lab import Row
 
 INSTALL = "pip install --group peers"
 ITEM, NAME = ", ", ": "
-"""What stands between items, and between a name and its value."""
+"""The separators of items, and of a name and its value."""
 
 
 class PeerError(BpeAutomataError):
@@ -39,7 +39,7 @@ class PeerError(BpeAutomataError):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns whatever an engine raises into a PeerError: Rust panics are not even an `Exception`."""
+    """Turns whatever an engine raises into a PeerError; Rust panics are not even an `Exception`."""
     try:
         yield
     except (PeerError, KeyboardInterrupt, SystemExit, MemoryError):
@@ -54,14 +54,14 @@ def first_line(text: str) -> str:
 
 
 class Session:
-    """One sequence under what was compiled. matcher: what the engine itself calls so."""
+    """One sequence under a compiled constraint. matcher: the engine's own object for it."""
 
     def __init__(self, matcher: Any) -> None:
         self.matcher = matcher
 
     def filling(self, out: np.ndarray) -> Callable[[], object]:
-        """The engine's own call that writes the mask of what may follow into `out`; what a server
-        does once for a buffer is done beforehand."""
+        """The engine's own call that writes the mask of the next id into `out`; work that a server
+        does once for a buffer is done before."""
         return partial(self.matcher.mask, out)
 
     def advance(self, token: int) -> None:
@@ -73,24 +73,24 @@ class Session:
         return any(has(mask, end) for end in eos_ids)
 
     def again(self) -> Session | None:
-        """This session at its beginning, where a new one would not know what it has learned."""
+        """This session at its beginning, with its caches, if a new one would not have them."""
         return None
 
 
 Begin = Callable[[], Session]
-"""Begins a sequence under what was compiled."""
+"""Begins a sequence under a compiled constraint."""
 
 
 class Engine:
-    """Made once for a tokenizer. What it compiles serves several sessions."""
+    """An engine for one tokenizer. What it compiles serves several sessions."""
 
     def prepare(self, regex: str) -> Begin:
         """Compile a regex. Raises BpeAutomataError."""
         raise NotImplementedError
 
     def prepare_schema(self, schema: str) -> Begin:
-        """Compile the text of a JSON Schema. Properties that it does not name are allowed where it
-        does not forbid them. Raises BpeAutomataError."""
+        """Compile the text of a JSON Schema. Properties that it does not name are allowed unless it
+        forbids them. Raises BpeAutomataError."""
         raise NotImplementedError
 
     def prepared(self, source: Row) -> Begin:
@@ -104,9 +104,8 @@ class Engine:
 class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
-    within: at most so many ids, and the text is complete; order: of the members of objects;
-    loosen: keywords of schemas that are left out.
-    """
+    within: the most ids of a complete text; order: of the members of objects; loosen: keywords of
+    schemas that are ignored."""
 
     tokenizer: Tokenizer
     method: Method = "canonical"
@@ -147,7 +146,7 @@ class Peer(Engine):
 
 
 def one_eos(eos_ids: tuple[int, ...]) -> int:
-    """The one end-of-sequence id that peers are told of. Raises PeerError."""
+    """The one end-of-sequence id that other engines get. Raises PeerError."""
     if not eos_ids:
         raise PeerError("needs an end-of-sequence id, and the tokenizer names none")
     return eos_ids[0]
@@ -176,7 +175,7 @@ class OutlinesCore(Peer):
         return lambda: _OutlinesSession(self._module.Guide(index))
 
     def prepare_schema(self, schema: str) -> Begin:
-        # It has no style with spaces after separators only; its default allows one anywhere.
+        # No style has spaces after separators only; the default (None) allows one anywhere.
         return self.prepare(self._module.json_schema.build_regex_from_schema(schema, None))
 
 
@@ -220,7 +219,7 @@ class LLGuidance(Peer):
 
 
 class _PlainTokenizer:
-    """A tokenizer as llguidance takes any: its bytes by id, and what encodes."""
+    """A tokenizer as llguidance takes it: the bytes of each id, and a call that encodes."""
 
     bos_token_id = None
 
@@ -228,7 +227,7 @@ class _PlainTokenizer:
         self._encode, self.eos_token_id = tokenizer.encode, end
         self.tokens = list(tokenizer.spellings)
         self.special_token_ids = sorted(tokenizer.added_ids)
-        for token in self.special_token_ids:  # 0xff is how it knows that they are no text
+        for token in self.special_token_ids:  # llguidance takes what begins with 0xff for no text
             self.tokens[token] = b"\xff" + self.tokens[token]
 
     def __call__(self, text: str) -> list[int]:
@@ -236,8 +235,8 @@ class _PlainTokenizer:
 
 
 class _LLSession(Session):
-    """A matcher of llguidance raises nothing, but goes into a state of error. Raises PeerError for
-    one that is in it."""
+    """A session of llguidance, whose matcher raises nothing, but goes into an error state. Raises
+    PeerError when it is in one."""
 
     def __init__(self, matcher: Any) -> None:
         super().__init__(matcher)
@@ -294,7 +293,7 @@ class _GLRSession(Session):
 
 class XGrammar(Peer):
     """xgrammar: a regex or a schema becomes a grammar; the masks of its states are made while
-    compiling, by one thread, and nothing is kept from one to the next."""
+    compiling, by one thread, and no grammar profits from an earlier one."""
 
     name = "xgrammar"
     install = "pip install --no-deps xgrammar==0.2.8 'apache-tvm-ffi>=0.1.11'"
@@ -322,7 +321,7 @@ class XGrammar(Peer):
 
 class _XGSession(Session):
     def filling(self, out: np.ndarray) -> Callable[[], object]:
-        import torch  # its tensor of the same memory is what xgrammar reads quickest
+        import torch  # xgrammar is fastest with a tensor that shares the memory
 
         return partial(self.matcher.fill_next_token_bitmask, torch.from_numpy(out))
 
@@ -335,7 +334,7 @@ class _XGSession(Session):
 
 
 WITHIN = 1000
-"""Ids, as servers limit answers."""
+"""The most ids of an answer, as servers limit it."""
 OURS: dict[str, Callable[[Tokenizer], Engine]] = {
     "canonical": Ours,
     "within": lambda tokenizer: Ours(tokenizer, within=WITHIN),
@@ -367,7 +366,7 @@ def label(name: str) -> str:
 
 
 def passes(begin: Begin, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
-    """Can the ids be read, and then the end?"""
+    """Do the masks allow these ids, and then the end?"""
     buffer = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     try:
         with refusals():
@@ -380,5 +379,5 @@ def passes(begin: Begin, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
                 session.advance(token)
             fill()
             return session.may_end(buffer[0], tokenizer.eos_ids)
-    except PeerError:  # it breaks on the way
+    except PeerError:  # the engine refuses an id
         return False

@@ -3,33 +3,34 @@
 A language model looks at the whole sequence of ids, not at a state of an automaton, so its
 probabilities live on the trie of all tokenizations of the answers. Logarithms are natural.
 
-- *free*: each answer summed over all its tokenizations, given that the model writes one;
-- *lift*, *canonical*: each step renormalised over the ids with which some tokenization of an
-  answer, or the tokenizer's own, goes on;
-- *weighted*: what weights or SMC under the canonical mask converge to, the model given canonical
-  ids. (Under the lift's that is the free distribution.)
+- *free*: each answer is summed over all its tokenizations, given that the model writes an answer;
+- *lift*, *canonical*: each step is renormalised over the ids that continue some tokenization of an
+  answer, or the tokenizer's own;
+- *weighted*: the model given canonical ids, to which weights or SMC under the canonical mask
+  converge. (Under the lift they converge to the free distribution.)
 
-Answers are prefix-free, so an end is forced, and end-of-sequence has no factor of its own. Errors
-are total variation distances (TV) to the free distribution. Other events can be meant by "the model
-writes this answer"; here ids that spell exactly the answer come next, and beside these there is
+Answers are prefix-free, so their end is forced, and end-of-sequence has no factor of its own.
+Errors are total variation distances (TV) to the free distribution. In these distributions "the
+model writes this answer" means that ids come next that spell exactly the answer. A wider event is
 
-- *prefix*: the text begins with the answer. To those come sequences whose last id goes past its end
-  (`",` where the answer ends in a quote), which no mask admits:
+- *prefix*: the text begins with the answer. This adds sequences whose last id goes past the
+  answer's end (`",` where the answer ends in a quote), which no mask admits:
 
     P(prefix) = P(free) + sum over u, t of P(u) P(t | u)    u: ids that spell a proper prefix of
                                                             the answer; u and the id t: more than it
 
 The trie of an answer of twenty letters has tens of thousands of nodes, and nearly all of them have
 next to no probability, so it is searched best first. A node is *open* until the model has been
-asked what follows it. Open nodes are asked in order of what they leave uncertain until
+asked which ids follow it; the open nodes are the frontier of the search. Those that leave most
+uncertain are expanded first, until
 
-    1   under each method, the probability of ending in an open node from which several answers can
-        still come is below `slack` (where only one can, the method's distribution is known),
+    1   under each method, the probability of open nodes from which several answers can still come
+        is below `slack` (a node with only one leaves nothing uncertain),
     2   the model's own probability of all open nodes, relative to that of the complete answers, is
         below `slack`, and
-    3   the probability of ending in any open node is below `unread`, under each method,
+    3   the probability of all open nodes is below `unread`, under each method,
 
-or until `most_nodes` were asked. What is left open is known exactly.
+or until `most_nodes` were expanded. The residual probability of the open nodes is known exactly.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ from experiments.models import LoadedModel
 Row = dict[str, Any]
 METHODS: tuple[Method, ...] = ("lift", "canonical")
 MOST_GIVEN_BACK = 8
-"""Ids at the end of a prompt that are given back where an answer asks for it."""
+"""The most ids at the end of a prompt that are given back so that all answers can follow."""
 ROUND = 64
-"""Most nodes that the model is asked about at a time."""
+"""The most nodes that are expanded at a time."""
 
 
 class AnswerSetError(BpeAutomataError):
@@ -67,7 +68,7 @@ class AnswerSetError(BpeAutomataError):
 
 
 def check_prefix_free(answers: Sequence[str]) -> None:
-    """Raises AnswerSetError where an answer begins another one, or there are not two."""
+    """Raises AnswerSetError if an answer is the beginning of another one, or there are not two."""
     for one, other in permutations(answers, 2):
         if other.startswith(one):
             message = f"the answer {one!r} begins the answer {other!r}"
@@ -78,8 +79,8 @@ def check_prefix_free(answers: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Posed:
-    """A question. prompt_ids: what the model reads; answers: the bytes of each, which begin with
-    the text that was given back of the prompt; own: the tokenizer's ids of each."""
+    """A question. prompt_ids: read by the model; answers: the bytes of each, beginning with the
+    text that the prompt gave back; own: the tokenizer's ids of each."""
 
     loaded: LoadedModel
     prompt_ids: list[int]
@@ -89,9 +90,9 @@ class Posed:
 
 
 def pose(loaded: LoadedModel, prompt: str, answers: Sequence[str]) -> Posed:
-    """Where an answer cannot follow the prompt canonically, the last ids of the prompt are given
-    back first, for both methods alike. Raises PromptError where that does not help, AnswerSetError,
-    and what `constrain` raises."""
+    """The question of a prompt. If an answer cannot follow the prompt canonically, the last ids of
+    the prompt are given back first, for both methods alike. Raises PromptError if that does not
+    help, AnswerSetError, and what `constrain` raises."""
     check_prefix_free(answers)
     tokenizer, ends = loaded.tokenizer, loaded.eos_ids
     own = constrain(tokenizer, from_strings(answers), "canonical", eos_ids=ends)
@@ -108,12 +109,12 @@ def pose(loaded: LoadedModel, prompt: str, answers: Sequence[str]) -> Posed:
     )
 
 
-# What a model expects after many short sequences of ids that all follow one prompt.
+# Next-id logits after many short sequences of ids that all follow one prompt.
 
 
 def scores(logits: Any, rows: np.ndarray, tokens: np.ndarray, temperature: float) -> np.ndarray:
     """float64 [k]: log softmax of row `rows[i]` of `logits / temperature` at `tokens[i]`. Sums are
-    made in float32, or in float64 for logits of that type."""
+    in float32, or in float64 for logits of that dtype."""
     torch = require("torch")
     wide = (logits if logits.dtype == torch.float64 else logits.float()) / temperature
     positions = (torch.from_numpy(rows).to(wide.device), torch.from_numpy(tokens).to(wide.device))
@@ -135,7 +136,7 @@ class Reader:
         self._first, self._cache = self._read([prompt_ids], None)
 
     def logits(self, paths: Sequence[Sequence[int]]) -> Any:
-        """Tensor [paths, V]: what the model expects after the ids of each."""
+        """Tensor [paths, V]: the logits after the ids of each path."""
         found = self._first.repeat(len(paths), 1)
         order = sorted((k for k, ids in enumerate(paths) if ids), key=lambda k: len(paths[k]))
         for _, group in groupby(order, key=lambda k: len(paths[k])):
@@ -149,7 +150,7 @@ class Reader:
         """(logits after rows of one length, the cache)."""
         torch = require("torch")
         ids = torch.tensor([list(row) for row in rows], device=self._model.device)
-        # Without the model's config: layers that see a window would drop what is out of it.
+        # Without the model's config, as layers with a window would drop keys outside of it.
         cache = cache or require("transformers").DynamicCache()
         with torch.inference_mode():
             read = self._model(
@@ -159,15 +160,14 @@ class Reader:
 
 
 class Trie:
-    """Of the tokenizations of a question's answers, as far as it was explored. Nodes have numbers,
-    0 is the root, and parents come before their children.
+    """The trie of the tokenizations of a question's answers, as far as it was explored. Nodes have
+    numbers, 0 is the root, and parents come before their children.
 
-    parent, token: int [n]; alive: bool [n, methods], what each can read; steps: float64 [n],
-    log-probability of each node's id; free, masked: float64 [n] and [n, methods], of its whole
-    sequence under the model and each method; complete, open: bool [n]; answer: int [n], the only
-    answer that can come of the node, -1 where several can; past: float64 [answers], log-probability
-    of the sequences whose last id goes past the end.
-    """
+    parent, token: int [n]; alive: bool [n, methods], can the method read the node? steps: float64
+    [n], log-probability of each node's id; free, masked: float64 [n] and [n, methods], that of its
+    whole sequence under the model and each method; complete, open: bool [n]; answer: int [n], the
+    only answer that the node can lead to, -1 for several; past: float64 [answers], log-probability
+    of the sequences whose last id goes past the answer's end."""
 
     def __init__(self, posed: Posed, temperature: float = 1.0) -> None:
         """Raises PromptError."""
@@ -198,7 +198,7 @@ class Trie:
         return found[::-1]
 
     def explore(self, slack: float, unread: float, most_nodes: int) -> Trie:
-        """See above. Raises BudgetExceededError where a method reached no answer."""
+        """Expand nodes as described above. Raises BudgetExceededError if no answer is reached."""
         while len(nodes := self._urgent(slack, unread)[: most_nodes - self.asked]):
             self._expand(nodes)
         for column, method in enumerate(METHODS):
@@ -208,7 +208,7 @@ class Trie:
         return self
 
     def _urgent(self, slack: float, unread: float) -> np.ndarray:
-        """The open nodes to be asked next, ascending; none where nothing is left to be."""
+        """The open nodes to be expanded next, ascending; none when the search is complete."""
         nodes = np.flatnonzero(self.open)
         methods, own = np.exp(self.masked[nodes]).max(axis=1), np.exp(self.free[nodes])
         total = np.exp(self.free[self.complete]).sum() or own.sum() or 1.0
@@ -220,7 +220,7 @@ class Trie:
         return np.sort(nodes[order[residual > 1][-ROUND:]])
 
     def _expand(self, nodes: np.ndarray) -> None:
-        """Ask the model what follows these nodes, and add what can."""
+        """Ask the model which ids follow these nodes, and add the nodes that can."""
         each = [self._after(node) for node in nodes.tolist()]
         rows = np.repeat(np.arange(len(nodes)), [len(found) for found in each])
         tokens = np.array([token for found in each for token in found], dtype=np.int64)
@@ -256,7 +256,7 @@ class Trie:
         self.asked += len(nodes)
 
     def _after(self, node: int) -> dict[int, tuple[Any, ...]]:
-        """id -> the state of each method after it (None: cannot read it), ascending."""
+        """id -> the state of each method after it (None if it cannot read the id), ascending."""
         outs = list[dict[int, Any]]()
         for engine, state in zip(self._engines, self._states[node], strict=True):
             ids = [] if state is None else members(engine.mask(state)).tolist()
@@ -281,7 +281,7 @@ class Trie:
                     logs = np.append(self.free[node] + logs, self.past[k])
                     self.past[k] = np.logaddexp.reduce(logs)
 
-    # What is summed up of it.
+    # Sums over the trie.
 
     def summed(self, paths: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         """float64 [answers]: log of the summed probability (`paths`: logs [n]) of those leaves
@@ -291,7 +291,7 @@ class Trie:
         return total
 
     def law(self, method: Method) -> np.ndarray:
-        """float64 [answers]: the method's distribution; what is open and undecided is left out."""
+        """float64 [answers]: the method's distribution, without open nodes of several answers."""
         paths = self.masked[:, METHODS.index(method)]
         return np.exp(self.summed(paths, self.complete | self.open))
 
@@ -318,10 +318,10 @@ def total_variation(p: Any, q: Any) -> float:
 
 
 def laws(trie: Trie) -> Row:
-    """All distributions over the answers that are named above, and `mass` and `prefix mass`, the
+    """All distributions over the answers that the module names, and `mass` and `prefix mass`, the
     model's probability of all answers. outside: the share of the mass that is not canonical; off:
-    how far the distance of a method, masked or weighted, to the free distribution may be from
-    exact, at most; prefix off: the same of that to the other target."""
+    the largest error of the distance of a method, masked or weighted, to the free distribution;
+    prefix off: that of the distance to the prefix distribution."""
     canonical, (lift, own) = trie.alive[:, 1], (trie.law(method) for method in METHODS)
     mass = trie.summed(trie.free, trie.complete)
     written = trie.summed(trie.free, trie.complete & canonical)
@@ -329,8 +329,8 @@ def laws(trie: Trie) -> Row:
     residual = np.logaddexp.reduce(trie.free[trie.open], initial=-np.inf)
     own_residual = np.logaddexp.reduce(trie.free[trie.open & canonical], initial=-np.inf)
     total, own_total, more = (np.logaddexp.reduce(each) for each in (mass, written, prefix))
-    # A distribution that lacks s of its probability is off by s / 2 in a distance; the free
-    # distribution and the weighted one are scaled to 1, where it is s.
+    # A distribution that lacks s of its probability changes a distance by at most s / 2; the free
+    # and the weighted one are normalised, which makes it s.
     undecided = trie.open & (trie.answer < 0)
     slack = float(np.exp(trie.masked[undecided]).sum(axis=0).max(initial=0.0)) / 2
     return {

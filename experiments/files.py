@@ -1,4 +1,4 @@
-"""Where things lie in the repository, and in packages."""
+"""Paths in the repository, JSON lines, and files of installed packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def lines_of(path: Path) -> Iterator[Any]:
-    """What the lines hold; empty ones are passed over. Raises MissingFileError."""
+    """The values of the lines; empty lines are skipped. Raises MissingFileError."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
@@ -30,7 +30,7 @@ def lines_of(path: Path) -> Iterator[Any]:
         raise MissingFileError(f"{path} cannot be read as JSON lines: {error}") from error
 
 
-# Packages that only the experiments need, imported with an error that says what to install.
+# Packages that only the experiments need; if one is missing, the error says what to install.
 
 INSTALL = "pip install -e '.[torch,gguf]' --group experiments"
 
@@ -40,7 +40,7 @@ require = partial(_optional.require, install=INSTALL)
 
 
 def cache_name() -> str:
-    """What the installed transformers calls a model's key and value cache."""
+    """The name of a model's key and value cache in the installed transformers."""
     return str(require("bpe_automata.integrations.transformers._model").CACHE)
 
 
@@ -55,9 +55,8 @@ def version_of(package: str) -> str | None:
 def package_file(package: str, pattern: str, install: str) -> Path:
     """The one file that matches `pattern` in an installed package, which is not imported.
 
-    Importing may be impossible (the package lacks its own dependencies) or slow; the file is all
-    that is wanted. Raises `MissingDependencyError` or `MissingFileError`.
-    """
+    An import may be slow, or fail for dependencies that the file does not need. Raises
+    `MissingDependencyError` or `MissingFileError`."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise MissingDependencyError(f"{package!r} is not installed; install it with: {install}")

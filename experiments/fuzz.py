@@ -2,11 +2,11 @@
 
     python -m experiments.fuzz --minutes 60
 
-Hypothesis draws a tokenizer (with every pipeline that is modelled), a finite regex and a prompt,
-and then calls in any order: of matchers of the constraint, of one that may take only so many ids,
-of the automaton that is written out, and of copies of all of these. What may follow is known from
-the tokenizer alone: the trie of its ids of all texts of the language. A failure is made smaller and
-printed as a program. Draws are new each time; `--seed` repeats those of an earlier run.
+Hypothesis draws a tokenizer (with any pipeline that is modelled), a finite regex and a prompt, and
+then calls in any order. They go to matchers of the constraint, of the constraint within a number of
+ids, and of the automaton that is written out, and to copies of these. Which ids may follow is read
+from the trie of `encode` over all texts of the language, which needs the tokenizer alone. A failure
+is made smaller and printed as a program. Draws are new each time; `--seed` repeats an earlier run.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from bpe_automata.testing import bpe_tokenizers, finite_regexes, texts, trained_
 from bpe_automata.testing._inputs import own_pieces
 
 MOST_STRINGS = 300
-"""Texts of a language."""
+"""The most texts of a language."""
 STEPS = 40
-"""Calls of one example."""
+"""The most calls of one example."""
 
 NUMBERS = st.integers(0, 2**16)
 Ids = tuple[int, ...]
 
 
 class Walk(NamedTuple):
-    """A matcher, how many ids it may read (None: any number), and those that it should have."""
+    """A matcher, how many ids it may read (None: any number), and those that it has read."""
 
     matcher: Matcher
     most: int | None
@@ -81,8 +81,8 @@ class Matchers(stateful.RuleBasedStateMachine):
         return 0 if None in follow else 1 + min(ways)
 
     def _begin_walks(self, more: int) -> None:
-        """Of the constraint, of what is written out, and with a few more ids than are needed; with
-        one less there is no text."""
+        """Begin walks of the constraint, of the automaton written out, and within a few more ids
+        than are needed; within one less than needed, no text is possible."""
         written = matcher_of(
             self.constraint.automaton(self.prefix), self.ends, self.tokenizer.n_ids
         )
@@ -96,7 +96,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS)
     def copy(self, which: int) -> None:
-        """A copy goes its own way from there on."""
+        """A copy of a matcher is a walk of its own from there on."""
         walk = self._walk(which)
         self.every.append(Walk(walk.matcher.copy(), walk.most, list(walk.ids)))
 
@@ -105,7 +105,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS, choices=st.lists(NUMBERS, min_size=1, max_size=6))
     def advance(self, which: int, choices: list[int]) -> None:
-        """A matcher reads ids that are allowed, as far as there are some."""
+        """A matcher reads allowed ids, until there are none."""
         walk = self._walk(which)
         for choice in choices:
             if options := walk.matcher.allowed_ids().tolist():
@@ -138,7 +138,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS)
     def look_ahead(self, which: int) -> None:
-        """How far the end is, and what is forced: ids to which there is no choice."""
+        """The distance to the end and the forced ids, which have no alternative, are right."""
         walk = self._walk(which)
         assert walk.matcher.min_tokens_to_accept() == self.least(self.text(walk))
         ids = here = self.text(walk)
@@ -152,7 +152,7 @@ class Matchers(stateful.RuleBasedStateMachine):
         return tuple(token for token in walk.ids if token not in self.ends)
 
     def allowed(self, walk: Walk) -> set[int]:
-        """What may follow; nothing behind end-of-sequence."""
+        """The ids that may follow; none after end-of-sequence."""
         ids = self.text(walk)
         if len(ids) < len(walk.ids):
             return set()
@@ -162,7 +162,8 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @invariant()
     def masks_are_right(self) -> None:
-        """Of all walks, whatever was done to one. Those of `within` may lack ids, but not all."""
+        """The masks of all walks are right, whatever was done to one. `within` may lack some ids,
+        but not all."""
         for walk in getattr(self, "every", ()):
             wanted, found = self.allowed(walk), set(walk.matcher.allowed_ids().tolist())
             complete = None in self.trie[self.text(walk)]
@@ -184,7 +185,7 @@ SETTINGS = settings(
 
 
 def main() -> None:
-    """Until the time is up, or something is found."""
+    """Run until the time is up, or a failure is found."""
     parser = argparse.ArgumentParser(prog="experiments.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)

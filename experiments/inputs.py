@@ -1,7 +1,7 @@
-"""Schemas with instances, as cases that every engine is given alike.
+"""Schemas with instances, as cases that are the same for every engine.
 
-Where the data is: what the config says (`--schemas`, `--yaml-schemas`); by default in the folder
-that the environment variable BPE_AUTOMATA_DATA names, or else in `shared/data` beside the checkout.
+The config names the files (`--schemas`, `--yaml-schemas`); by default they are in the folder that
+the environment variable BPE_AUTOMATA_DATA names, or else in `shared/data` next to the checkout.
 Nothing is downloaded. Files are JSON lines, gzipped or not, one object a line.
 """
 
@@ -31,7 +31,7 @@ SCHEMAS = DATA / "maskbench"
 YAML_SCHEMAS = DATA / "schemastore_yaml.jsonl.gz"
 SMOKE_SCHEMAS = Path(__file__).with_name("smoke_schemas.jsonl")
 SMOKE_YAML = Path(__file__).with_name("smoke_yaml.jsonl")
-"""A few small ones, which are part of the repository."""
+"""A few small cases, which are part of the repository."""
 SCHEMA_LINES = f"""give --schemas FILE_OR_FOLDER, or {FOLDER}=FOLDER with the files in \
 FOLDER/{SCHEMAS.name}. The data: MaskBench, from https://github.com/guidance-ai/jsonschemabench \
 (folder maskbench), as JSON lines, each \
@@ -40,7 +40,7 @@ YAML_LINES = f"""give --yaml-schemas FILE, or {FOLDER}=FOLDER with the file \
 FOLDER/{YAML_SCHEMAS.name}. The data: the catalog of https://www.schemastore.org, with YAML files \
 that its schemas are for, as JSON lines, each \
 {{"id": text, "schema": value, "yaml": [text, ...]}}"""
-"""How to point to the data, its public source, and a line of the files."""
+"""How to point to the data, where it comes from, and the form of its lines."""
 WRITERS = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "spaced": partial(json.dumps, ensure_ascii=False),
@@ -50,8 +50,8 @@ WRITERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """source: {"schema": ...} or {"regex": ...}; texts: instances as they are written; labels: what
-    the data says of each, is it valid?"""
+    """source: {"schema": ...} or {"regex": ...}; texts: instances as text; labels: does the data
+    call each valid?"""
 
     id: str
     group: str
@@ -66,8 +66,8 @@ class Case:
 
 
 def schema_cases(source: Path, style: str) -> list[Case]:
-    """Of `SCHEMA_LINES`, gzipped or not: of a file, or of a folder's files in order of their names;
-    a case's group is the name of its file. Raises MissingFileError."""
+    """The cases of a file of `SCHEMA_LINES`, gzipped or not, or of a folder's files in order of
+    their names; a case's group is the name of its file. Raises MissingFileError."""
     write = WRITERS[style]
 
     def case(row: Row, group: str) -> Case:
@@ -102,19 +102,19 @@ def yaml_cases(path: Path) -> list[Row]:
 
 @cache
 def tokenizer_of(name: str) -> Tokenizer:
-    """`Tokenizer.load`, once in a process."""
+    """`Tokenizer.load`, cached for the process."""
     return Tokenizer.load(name)
 
 
 def spelled(tokenizer: Tokenizer, text: str) -> list[int] | None:
-    """`encode`, if what it makes decodes to the text."""
+    """The ids of `encode` if they decode to the text, else None."""
     ids = tokenizer.encode(text)
     return ids if tokenizer.text_bytes(ids) == text.encode() else None
 
 
 def shuffled(cases: Sequence[Case], n: int | None, seed: int) -> list[Case]:
-    """All of them, or `n`, in an order that the seed alone decides: what an engine did until its
-    time was up is a fair sample, and the same one as another's."""
+    """All cases, or `n`, in an order that the seed alone decides, so that the cases that an engine
+    reaches in its time are a random sample, and the same order for all engines."""
     order = list(cases)
     random.Random(seed).shuffle(order)
     return order if n is None else order[:n]
@@ -126,9 +126,8 @@ def yaml_text(value: Any) -> str:
         yaml.safe_load(yaml_text(value)) == value
 
     As with `yaml.safe_dump`, integers have no fraction, and only floats from 1e16 on have an
-    exponent. Raises ArgumentError for values that are not JSON: other types, keys that are no
-    strings, NaN and infinities.
-    """
+    exponent. Raises ArgumentError for values that are not JSON: other types, keys other than
+    strings, NaN and infinities."""
     return "".join(_lines(value, 0, after_key=False))
 
 

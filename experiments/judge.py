@@ -1,8 +1,8 @@
-"""What `jsonschema` says of instances.
+"""Instances judged by `jsonschema`.
 
-Patterns are translated for Python, whose `re` reads them otherwise than ECMA-262 does: it counts
-U+001C to U+001F and U+0085 as white space, digits and letters of all scripts as `\\d` and `\\w`,
-lets `$` stand before a last newline, and `.` for a carriage return.
+Patterns are translated for Python's `re`, which differs from ECMA-262: there U+001C to U+001F and
+U+0085 are white space, `\\d` and `\\w` match digits and letters of all scripts, `$` also matches
+before a last newline, and `.` a carriage return.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from bpe_automata.errors import ArgumentError
 
 
 def judge_of(schema: Any) -> Any:
-    """What `jsonschema` has for a schema, by the draft that it names (2020-12 where it names none),
-    with the formats that its helpers can check. Raises ArgumentError for what is no schema."""
+    """The validator of a schema, by the draft that the schema names (2020-12 if none), with the
+    formats that the helpers of `jsonschema` check. Raises ArgumentError for an invalid schema."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         kind = validator_for(schema, default=Draft202012Validator)
@@ -35,13 +35,13 @@ def judge_of(schema: Any) -> Any:
 
 
 def checker(schema: Any, style: str) -> Callable[[str], str | None]:
-    """What is wrong with a text, or None. Raises ArgumentError for what is no schema."""
+    """What is wrong with a text, or None, as a function. Raises ArgumentError for a bad schema."""
     judge = judge_of(with_patterns_for_python(schema))
 
     def check(text: str) -> str | None:
         try:
             value = (json.loads if style == "json" else yaml.safe_load)(text)
-        except Exception as error:  # whatever a parser raises
+        except Exception as error:  # parsers raise many types
             return f"it cannot be read: {type(error).__name__}: {error}"[:200]
         wrong = next(judge.iter_errors(value), None)
         return wrong and f"not valid: {wrong.message[:200]} (at {wrong.json_path})"[:300]
@@ -67,13 +67,13 @@ _CLASSES = {
 }
 _OUTSIDE = {rf"\{name}": f"[{members}]" for name, members in _CLASSES.items()}
 _OUTSIDE |= {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
-"""What stands for a piece of a pattern, but for what is in brackets."""
+"""The translation of each piece of a pattern outside of brackets."""
 _DATA = ("const", "enum", "default", "examples")
 _MAPS = ("properties", "$defs", "definitions", "dependentSchemas")
 
 
 def for_python(pattern: str) -> str:
-    """The pattern that says the same for `re.search`."""
+    """The equivalent pattern for `re.search`."""
 
     def said(piece: re.Match[str]) -> str:
         if piece[0].startswith("["):
@@ -84,7 +84,7 @@ def for_python(pattern: str) -> str:
 
 
 def with_patterns_for_python(schema: Any) -> Any:
-    """A schema whose patterns are those that `re` must read."""
+    """The schema with its patterns translated for `re`."""
     if isinstance(schema, list):
         return [with_patterns_for_python(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,25 +1,25 @@
-"""The laboratory: an artefact, a table or a figure that can be made again, is one file in
-`experiments/artefacts`.
+"""The laboratory. An artefact (tables or figures that can be made again) is one file in
+`experiments/artefacts`, which has
 
-    Config, SMOKE            frozen dataclass, its fields are options; one that takes seconds
-    TITLE                    of its page, which begins with what the module says of itself
-    TIMED, LONG              (optional) nothing may run beside a cell; `all` measures it with --long
+    Config, SMOKE            a frozen dataclass, its fields are options; a Config that takes seconds
+    TITLE                    of its page, which begins with the module's docstring
+    TIMED, LONG              (optional) cells must run alone; `all` measures it only with --long
     ON_GPU                   (optional) the Config of NAME-gpu: the same, measured on a GPU
-    cells(config)            -> dicts: what is measured, each by itself
-    measure(config, **cell)  -> a row, or several (dicts that JSON holds)
+    cells(config)            -> dicts: the cells, each of which is measured by itself
+    measure(config, **cell)  -> a row, or several (dicts that JSON can hold)
     tables(rows)             -> list of Tables, from a data frame of rows without failures
     figure(rows)             -> (optional) a Figure, or several
-    numbers(rows)            -> (optional) {place: Markdown} for the README and the pages
+    numbers(rows)            -> (optional) {marker: Markdown} for the README and the pages
 
     python -m experiments list
     python -m experiments [run] NAME... [--smoke] [--on ray] [--no-progress] [--FIELD VALUE]
-    python -m experiments NAME... --render          the same from the rows that are there
+    python -m experiments NAME... --render          the same from rows measured before
     python -m experiments all [--smoke | --long | --render]
 
-A run goes on where an earlier one of the same config and the same code of the package stopped; who
-changes an artefact's `measure` removes its rows. A cell that raises, dies or is too slow is a row
-that says so under "failure". `all` draws what is LONG, and always what is measured on a GPU, from
-the rows in the repository. Where a Config has a `device`, "auto" is a GPU if there is one.
+A run continues an earlier one of the same config and the same code of the package; after a change
+of an artefact's `measure`, remove its rows. A cell that raises, dies or is too slow is a row that
+says so under "failure". `all` renders what is measured on a GPU, and without --long what is LONG,
+from the rows in the repository. If a Config has a `device`, "auto" is a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -68,16 +68,15 @@ FAILURE = "failure"
 """The key of a row that says why there is no measurement."""
 NOT_MEASURED = "not measured"
 LACKS = (NOT_MEASURED, "Missing", "ModuleNotFoundError")
-"""How failures begin that say what is missing: rows, data, or a package."""
+"""The beginnings of failures for which rows, data or a package are missing."""
 PACKAGES = ("numpy", "tokenizers", "torch", "transformers", "gguf")
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What determines no number. on: where cells run, "here" is this process; jobs: processes;
-    seconds: the most for one cell in "processes" (the others know no limit); retry: measure
-    failures again; progress: show on stderr how far a run is, by default where that is a terminal;
-    results, paper: folders."""
+    """The options that change no number. on: where cells run, "here" is this process; jobs:
+    processes; seconds: the most for one cell in "processes" (elsewhere there is no limit); retry:
+    measure failures again; progress: show a bar on stderr; results, paper: folders."""
 
     on: Literal["processes", "ray", "here"] = "processes"
     jobs: int = 2
@@ -90,8 +89,8 @@ class Run:
 
 @contextmanager
 def progress(run: Run, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Shows a bar on stderr, if the run asks for it, until what is inside is done. What it gives
-    is called once for each step."""
+    """Shows a bar on stderr, if the run asks for it, until the block ends. Yields a function to be
+    called once for each step."""
     console = Console(stderr=True, force_terminal=run.progress)
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(
@@ -106,25 +105,25 @@ Submit: TypeAlias = Callable[..., "Future[list[Row]]"]
 
 
 def one(module: str, config: Any, cell: Row) -> list[Row]:
-    """The rows of a cell; what it raises is a row that says so."""
+    """The rows of a cell; an exception becomes a row that says so."""
     began = time.perf_counter()
     try:
         made = plain(importlib.import_module(module).measure(config, **cell))
-    except Exception as error:  # one cell that fails must not end the others
+    except Exception as error:  # a failure of one cell must not end the others
         made = failed(error)
     cell = cell | {"seconds": round(time.perf_counter() - began, 4)}
     return [cell | row for row in (made if isinstance(made, list) else [made])]
 
 
 def failed(error: BaseException) -> Row:
-    """The row of what could not be measured; it names no path of this machine."""
+    """The row of a failure; it names no path of this machine."""
     said = re.sub(r"(?<![\w#])[~.]*/[^\s'\",;]+", "...", f"{type(error).__name__}: {error}")
     return {FAILURE: said[:300]}
 
 
 @contextmanager
 def processes(run: Run) -> Iterator[Submit]:
-    """A process that dies, or is too slow, takes with it its own cell alone."""
+    """Cells run in processes; one that dies, or is too slow, ends no other cell."""
     fresh = multiprocessing.get_context("spawn")
     with pebble.ProcessPool(run.jobs, context=fresh) as pool:
         try:
@@ -136,8 +135,8 @@ def processes(run: Run) -> Iterator[Submit]:
 
 @contextmanager
 def cluster(run: Run) -> Iterator[Submit]:
-    """Ray on the cluster that RAY_ADDRESS names, or on one of this machine; a GPU for each cell
-    where there are some."""
+    """Cells run in Ray, on the cluster that RAY_ADDRESS names or on this machine; each has a GPU if
+    there are any."""
     import ray
 
     del run
@@ -155,7 +154,7 @@ def cluster(run: Run) -> Iterator[Submit]:
 def measured(
     module: str, config: Any, cells: list[Row], run: Run
 ) -> Iterator[tuple[Row, list[Row]]]:
-    """(cell, its rows) as they come."""
+    """(cell, its rows), in the order in which cells finish."""
     if run.on == "here":
         yield from ((cell, one(module, config, cell)) for cell in cells)
         return
@@ -165,7 +164,7 @@ def measured(
             cell = asked[future]
             try:
                 yield cell, future.result()
-            except Exception as error:  # its process died, or its time was up
+            except Exception as error:  # the cell's process died, or its time was up
                 yield cell, [{**cell, **failed(error)}]
 
 
@@ -173,8 +172,8 @@ def measured(
 
 
 def made_by(name: str, module: Any, config: Any) -> Row:
-    """What rows must not be mixed of: config, code of the package, versions. Of a path in the
-    config the name alone counts: who puts other data there removes the rows."""
+    """The config, the hash of the package's code, and versions: rows that differ in them are not
+    mixed. Of a path only the name counts: whoever changes the data there removes the rows."""
     folder = ROOT / "bpe_automata"
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".py", ".pyx", ".pxd")]
     sources = b"".join(path.read_bytes() for path in files)
@@ -187,7 +186,7 @@ def made_by(name: str, module: Any, config: Any) -> Row:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON gives it back, and as rows that are read again have it."""
+    """The value after a round trip through JSON, as rows from a file have it."""
     return json.loads(json.dumps(value))
 
 
@@ -201,13 +200,14 @@ def machine() -> Row:
 
 
 def place(name: str, module: Any, config: Any, run: Run) -> Path:
-    """The file of a config's rows: each line is a cell with its rows; the first says of what."""
+    """The file of a config's rows: a line for the manifest, then one for each cell with its
+    rows."""
     digest = hashlib.sha256(json.dumps(made_by(name, module, config), sort_keys=True).encode())
     return run.results / name / f"{digest.hexdigest()[:10]}.jsonl"
 
 
 def read(path: Path) -> tuple[Row, dict[str, list[Row]]]:
-    """(manifest, rows by cell) of a file of rows; lines that were cut off are left out."""
+    """(manifest, rows by cell) of a file of rows; lines that were cut off are skipped."""
     found = list[Row]()
     for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
         try:
@@ -219,7 +219,7 @@ def read(path: Path) -> tuple[Row, dict[str, list[Row]]]:
 
 
 def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
-    """(manifest, rows), those of earlier runs of the same config and code among them."""
+    """(manifest, rows), with those of earlier runs of the same config and code."""
     path = place(name, module, config, run)
     manifest, cached = read(path)
     cells = plain(module.cells(config))
@@ -270,11 +270,11 @@ def good(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame([row for row in rows if FAILURE not in row])
 
 
-# What is written.
+# Pages, rows and figures.
 
 
 def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_paper: bool) -> None:
-    """NAME.md and its figures; those of the paper with rows, and numbers on the pages."""
+    """Writes NAME.md and its figures; for the paper also the rows, and the numbers on the pages."""
     home, found = run.paper if is_paper else run.results / name, good(rows)
     bad = pd.Series([row[FAILURE] for row in rows if FAILURE in row], dtype=object)
     counts = bad.value_counts().head(5).items()
@@ -307,14 +307,14 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
 
 
 def spoken(name: str, module: Any, rows: Sequence[Row]) -> dict[str, str]:
-    """The module's `numbers`; the places of those from a GPU end as its name does."""
+    """The module's `numbers`; the markers of those from a GPU end as its name does."""
     said = module.numbers(good(rows)) if hasattr(module, "numbers") else {}
     end = GPU if name.endswith(GPU) else ""
-    return {place + end: text for place, text in said.items()}
+    return {marker + end: text for marker, text in said.items()}
 
 
 def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
-    """The numbers on the pages, which take none where something is missing."""
+    """Replaces the numbers on the pages; if rows or packages are missing, they stay as they are."""
     if any(row.get(FAILURE, "").startswith(LACKS) for row in rows):
         why = "rows or packages are missing"
         print(f"The pages keep the numbers that they have: {why}.", file=sys.stderr)
@@ -338,12 +338,12 @@ def load(name: str) -> Any:
 
 
 def stem(name: str) -> str:
-    """The file of an artefact, without its ending."""
+    """The stem of an artefact's file."""
     return name.removesuffix(GPU).replace("-", "_")
 
 
 def headline(name: str) -> str:
-    """The first line of its docstring, without importing it."""
+    """The first line of an artefact's docstring, without importing it."""
     tree = ast.parse((FOLDER / f"{stem(name)}.py").read_text("utf-8"))
     return (ast.get_docstring(tree) or "").partition("\n")[0]
 
@@ -355,7 +355,7 @@ def default(name: str, module: Any = None) -> Any:
 
 
 def run_one(name: str, flags: set[str], options: Sequence[str], is_read: bool) -> int:
-    """Measure, or read rows, and write; the exit code."""
+    """Measure, or read rows, and write. Returns the exit code."""
     module = load(name)
     chosen: Any = (module.SMOKE if "--smoke" in flags else default(name), Run())
     kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(chosen[0]), Run]]  # type: ignore[misc]
@@ -370,7 +370,7 @@ def run_one(name: str, flags: set[str], options: Sequence[str], is_read: bool) -
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 with one line of error for whatever the user can mend."""
+    """Exit code 0, or 2 with one line of error for anything that the user can mend."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     flags = {"--smoke", "--long", "--render"} & {*given}
     given = [word for word in given if word not in flags]

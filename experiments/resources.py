@@ -17,7 +17,7 @@ _LOOKS = 0.05  # seconds between two looks at the clock
 
 
 def timed(call: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """(seconds, what the call returned). Seconds are the lesser of wall time and of the process's
+    """(seconds, the result of the call). Seconds are the lesser of wall time and of the process's
     CPU time, as others use the machine too."""
     busy, started = time.process_time(), time.perf_counter()
     result = call(*given)
@@ -26,13 +26,13 @@ def timed(call: Callable[..., T], *given: Any) -> tuple[float, T]:
 
 
 def spent(call: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """What `timed` says, in microseconds."""
+    """`timed` in microseconds."""
     seconds, made = timed(call, *given)
     return round(1e6 * seconds, 2), made
 
 
 def repeated(call: Callable[[], object], n: int) -> list[float]:
-    """Seconds of each of `n` calls, see `timed`; dropping what they return is not in them."""
+    """Seconds of each of `n` calls, see `timed`; freeing the results is not timed."""
     seconds = []
     for _ in range(n):
         spent, result = timed(call)
@@ -51,8 +51,8 @@ def resident(field: str) -> float | None:
 
 
 def settled() -> float:
-    """Resident megabytes once freed memory is given back to the system, so that what follows does
-    not find it as if it were its own; 0.0 where that is not known."""
+    """Resident megabytes after freed memory was returned to the system, so that it does not count
+    for later work; 0.0 if the system does not say."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
     if trim is not None:
@@ -62,8 +62,8 @@ def settled() -> float:
 
 @contextmanager
 def limited(seconds: float, megabytes: float) -> Iterator[None]:
-    """Inside, TimeoutError is raised after so many seconds of CPU time, and MemoryError for more
-    than so many 10^6 bytes beyond what the process has; of the main thread."""
+    """Inside, the main thread raises TimeoutError after so many seconds of CPU time, and
+    MemoryError when the process has grown by more than so many 10^6 bytes."""
 
     end = time.process_time() + seconds
 
@@ -75,7 +75,7 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (int((now + megabytes) * 1e6), before[1]))
     handler = signal.signal(signal.SIGALRM, late)
-    # Of wall time: one of CPU time would make the clock of CPU time a coarse one.
+    # The timer is of wall time, as a CPU timer would make the clock of CPU time coarse.
     signal.setitimer(signal.ITIMER_REAL, _LOOKS, _LOOKS)
     try:
         yield

@@ -1,7 +1,7 @@
-"""What a model writes, and what it loses on what others wrote.
+"""Draws of ids, the first fault of a text, and a model's losses.
 
-`draw`: ids by numbers; `fault`: are the ids of a text the tokenizer's own? `losses`, `id_losses`:
-of texts, and of ids, after others. Texts are drawn by `experiments.batched`.
+`draw`: ids from random numbers; `fault`: where a text leaves the tokenizer's own ids; `losses`,
+`id_losses`: of texts, and of ids, after others. Texts are drawn by `experiments.batched`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from experiments.models import LoadedModel
 
 
 def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
-    """The index of the first id that no canonical text has there; the number of ids, where no such
-    text may end; None if the text is canonical. start: a matcher of all texts, after the prompt;
-    ended: did the text end there, or was it cut off?
+    """The index of the first id that no canonical text has there; the number of ids, if a canonical
+    text may not end there; None if the text is canonical. start: a matcher of all texts, after the
+    prompt; ended: did the text end there, or was it cut off?
 
-    A text that was cut off must only be the beginning of a canonical one, for more text could
+    A text that was cut off need only be the beginning of a canonical one, because more text could
     change how its last characters are divided (GPT-2 reads two line breaks as one token at the end
-    of a text, and as two before a word), and complete half a character.
-    """
+    of a text, and as two before a word), or complete half a character."""
     matcher = start.copy()
     for index, token in enumerate(ids):
         if not matcher.allows(token):
@@ -34,9 +33,9 @@ def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
 
 
 def draw(mass: Any, uniforms: Any) -> Any:
-    """int64 [n]: min { i : p(ids up to i) > uniform }; where rounding gives none, the last id that
-    adds anything; -1 where there is no mass. mass: float32 [n, V], not normalised, its sums are
-    float64; uniforms: float64 [n, 1]."""
+    """int64 [n]: min { i : p(ids up to i) > uniform }; if rounding gives none, the last id with any
+    mass; -1 if there is no mass. mass: float32 [n, V], not normalised, summed in float64; uniforms:
+    float64 [n, 1]."""
     torch = require("torch")
     until = mass.cumsum(1, dtype=torch.float64)
     total = until[:, -1:].contiguous()
@@ -46,9 +45,8 @@ def draw(mass: Any, uniforms: Any) -> Any:
 
 
 def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """What a model reads of sequences, padded on their left: input_ids, attention_mask and
-    position_ids, int64 [batch, longest]. Padding moves no position: positions count a sequence's
-    own ids."""
+    """A model's inputs for sequences that are padded on the left: input_ids, attention_mask and
+    position_ids, int64 [batch, longest]. Positions count a sequence's own ids, without padding."""
     torch = require("torch")
     width = max(map(len, batch))
     own = torch.tensor([[0] * (width - len(each)) + [1] * len(each) for each in batch])
@@ -60,23 +58,23 @@ def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:
 
 
 def last_logits(model: Any, batch: Sequence[Sequence[int]], kept: int) -> Any:
-    """[batch, kept, V], of the model's dtype: logits after each of the last `kept` ids of sequences
+    """[batch, kept, V], in the model's dtype: logits after each of the last `kept` ids of sequences
     that are read in one pass."""
     inputs = {name: values.to(model.device) for name, values in padded(batch).items()}
     with require("torch").inference_mode():
         return model(**inputs, use_cache=False, logits_to_keep=kept).logits
 
 
-# What a model loses, in nats.
+# Losses, in nats.
 
 AT_ONCE = 8
 """Texts that a model reads at a time."""
 
 
 def losses(loaded: LoadedModel, asked: Sequence[tuple[str, str]]) -> list[float]:
-    """In nats, of (prompt, text): log p(encode(prompt)) - log p(encode(prompt + text)). What both
-    begin with adds nothing; mostly that is the whole prompt. The first id of all is taken as given,
-    whether it is a start id or not."""
+    """For each (prompt, text), in nats: log p(encode(prompt)) - log p(encode(prompt + text)). The
+    common beginning of both, mostly the whole prompt, cancels. The first id of all is taken as
+    given, whether it is a start id or not."""
     wanted = list[tuple[tuple[int, ...], tuple[int, ...]]]()
     for prompt, text in asked:
         before, all_ = loaded.prompt_ids(prompt), loaded.prompt_ids(prompt + text)
@@ -90,7 +88,7 @@ def losses(loaded: LoadedModel, asked: Sequence[tuple[str, str]]) -> list[float]
 
 
 def id_losses(model: Any, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
-    """Of (before, after), at least one id each: -log p of each id of `after`, nats, float64."""
+    """For each (before, after), both not empty: -log p of each id of `after`, nats, float64."""
     torch, found = require("torch"), list[np.ndarray]()
     for start in range(0, len(asked), AT_ONCE):
         some = asked[start : start + AT_ONCE]

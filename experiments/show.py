@@ -1,4 +1,4 @@
-"""What is shown of rows: tables in Markdown, figures as PNG, the pages, and numbers in prose.
+"""The forms in which rows are published: tables in Markdown, figures as PNG, and numbers in prose.
 
 A table is a data frame with a format for each column that is not text:
 
@@ -77,7 +77,7 @@ def interval(format_: Format = three) -> Format:
 
 
 def plain(value: Any) -> str:
-    """How a column without a format is shown: `whole` for integers, `three` for other numbers."""
+    """The text of a value without a format: `whole` for integers, `three` for other numbers."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return whole(int(value))
     return three(value) if isinstance(value, float) else str(value)
@@ -106,7 +106,7 @@ class Table:
         return markdown(self.data[list(columns or self.data)], self.formats)
 
     def markdown(self) -> str:
-        """A section."""
+        """The section of the table: its title, its lines, its notes."""
         blocks = [f"## {self.title}", self.lines()]
         blocks += ["\n".join(f"- {note}" for note in paragraphs(self.notes))] * bool(self.notes)
         return "\n\n".join(blocks) + "\n"
@@ -120,8 +120,8 @@ def paragraphs(text: str) -> list[str]:
 
 
 def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) -> str:
-    """The lines of a table alone; what is missing is a dash. The first column is to the left, as
-    are those with words."""
+    """The lines of a table alone; missing values are dashes. The first column, and those with
+    words, are aligned to the left."""
     columns = list[list[str]]()
     for name in data:
         format_ = (formats or {}).get(str(name), plain)
@@ -135,7 +135,7 @@ def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) ->
 @dataclass(frozen=True)
 class Figure:
     """canvas: a figure of matplotlib; headline: its one message; note: the line below it, with n
-    and what the marks are; name: of the file, that of the artefact if there is none."""
+    and the meaning of the marks; name: of the file, by default the artefact's."""
 
     canvas: Any
     headline: str
@@ -143,7 +143,7 @@ class Figure:
     name: str = ""
 
     def write(self, path: Path) -> None:
-        """The figure is written as PNG, and closed."""
+        """Write the figure as PNG, and close it."""
         width = self.canvas.get_figwidth()
         note = "\n".join(fill(line, int(16 * width)) for line in self.note.splitlines())
         letters = int((width - 0.2) / 0.103)  # of a headline, 0.103 inches wide on average
@@ -156,10 +156,10 @@ class Figure:
 
 
 FREE, LIFT, CANONICAL, PALE = "#333333", "#d1495b", "#00798c", "#bbbbbb"
-"""One meaning for a colour throughout: the model itself, any tokenization, its own, the rest."""
+"""The colours of the model itself, any tokenization, the tokenizer's own, and the rest."""
 COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL}
 MODELS = ("#6a4c93", "#e09f3e")
-"""Of two models."""
+"""The colours of two models."""
 
 
 def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
@@ -171,8 +171,8 @@ def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> 
     return found
 
 
-# Numbers in prose: what stands between two markers, `<!-- numbers: PLACE -->` and
-# `<!-- /numbers: PLACE -->`, comes from the rows of an artefact.
+# Numbers in prose: text between `<!-- numbers: MARKER -->` and `<!-- /numbers: MARKER -->` comes
+# from the rows of an artefact.
 
 
 def wrapped(text: str) -> str:
@@ -186,14 +186,14 @@ def wrapped(text: str) -> str:
 
 
 def with_numbers(text: str, marker: str, said: str) -> str:
-    """A page with that in its marker; the rest is untouched."""
+    """The page with `said` between the markers; the rest is unchanged."""
     name = re.escape(marker)
     marks = rf"(<!-- numbers: {name} -->\n).*?(<!-- /numbers: {name} -->)"
     return re.sub(marks, lambda m: f"{m[1]}{said.strip()}\n{m[2]}", text, flags=re.DOTALL)
 
 
 def seen_from(folder: Path, root: Path, text: str) -> str:
-    """With links as they are from the folder of a page; they are given as the README has them."""
+    """The text with its links, which are relative to the README, relative to a page's folder."""
     if folder == root:
         return text
     return re.sub(r"(?<=\]\()(?!\w+:)", "../", text).replace(f"](../{folder.name}/", "](")

@@ -1,5 +1,5 @@
-"""Quantiles, and confidence intervals: of a proportion and of a median, exactly; of a mean, a
-quantile, by resampling.
+"""Quantiles, and confidence intervals: exact for a proportion and a median, by resampling for a
+mean and a quantile.
 
 Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979; for values that
 come in groups Field and Welsh, *Bootstrapping clustered data*, 2007, and in groups of several kinds
@@ -22,16 +22,16 @@ RESAMPLES = 1000
 
 
 def clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
-    """The interval that holds the true proportion with probability at least 1 - alpha, of `k`
-    successes in `n` trials."""
+    """The interval from `k` successes in `n` trials that covers the true proportion with
+    probability at least 1 - alpha."""
     found = stats.binomtest(k, n).proportion_ci(1 - alpha, method="exact")
     return float(found.low), float(found.high)
 
 
 def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float, float] | None:
-    """The narrowest pair of order statistics that holds the median of what the values are drawn
-    from with probability at least 1 - alpha, whatever that is (the interval of the sign test); None
-    where the values are too few for any (5 or less for 0.05)."""
+    """The narrowest pair of order statistics that covers the median of the values' distribution,
+    whatever it is, with probability at least 1 - alpha (the interval of the sign test); None if
+    there are too few values (5 or less for 0.05)."""
     if len(values) < 2:
         return None
     found = stats.quantile_test(values, p=0.5).confidence_interval(1 - alpha)
@@ -53,14 +53,13 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic where whole groups are drawn with replacement: values
-    of one group (variants of one question) say less than as many unrelated ones. (nan, nan) of
-    nothing. crossed: of each kind of groups (words, templates) the group of each value; groups of
-    each kind are drawn by themselves, and a value is taken as often as the product of how often its
-    groups are. For means that is conservative: what is the value's own alone is counted up to three
-    times with two kinds of groups, so the interval is too wide where there is little else. Where
-    not all groups meet, a draw may take no value; such draws are left out.
-    """
+    """The percentile interval of a statistic when whole groups are drawn with replacement, as
+    values of one group (variants of one question) are not independent; (nan, nan) without values.
+    crossed: for each kind of groups (words, templates), the group of each value. The kinds are
+    drawn independently, and a value counts with the product of how often its groups were drawn. For
+    means this is conservative: with two kinds, variance of single values counts up to three times,
+    so the interval is too wide if there is little other variance. If some pairs of groups have no
+    value, a draw may have none; such draws are skipped."""
     if not len(values):
         return math.nan, math.nan
     taken = _taken(tuple(map(tuple, crossed)), seed)
@@ -71,8 +70,8 @@ def bootstrap(
 
 @lru_cache(maxsize=2)
 def _taken(crossed: tuple[tuple[Hashable, ...], ...], seed: int) -> np.ndarray:
-    """float64 [RESAMPLES at most, n]: how often each value is taken. Kept, for many statistics are
-    asked of the same groups."""
+    """float64 [RESAMPLES at most, n]: how often each value is taken. Cached, as many statistics
+    have the same groups."""
     rng = np.random.default_rng(seed)
     taken = np.ones((RESAMPLES, 1))
     for groups in crossed:
@@ -104,9 +103,9 @@ def weighted_quantile(q: float) -> Statistic:
 def estimate(
     group: pd.DataFrame, statistic: Statistic, field: str, *by: str, level: float = 0.95
 ) -> tuple[float, float, float] | None:
-    """(value, low, high) with an interval, of a field where it is there; None of nothing.
-    For the interval the values of `by` are drawn again, each by themselves and with all their rows,
-    which say less than as many unrelated ones (`bootstrap`)."""
+    """(value, low, high) with an interval, over the rows that have the field; None if none has it.
+    The interval comes from resampling the groups that the columns `by` name, each kind
+    independently, with all their rows (`bootstrap`)."""
     there = group[group[field].notna()]
     if there.empty:
         return None

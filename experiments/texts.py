@@ -1,9 +1,9 @@
 """Texts to try tokenizers on, of three kinds, and other ids that spell them.
 
-"adversarial": pieces that trip tokenizers up, the tokenizer's own among them; "multilingual": every
-language that is at hand; "code": source code, JSON and prose about programs, as installed. The last
-two are windows of random length into what is on this machine, cut anywhere: inside a word, inside
-CR LF, before a combining mark, in the middle of an indent.
+"adversarial": pieces that trip tokenizers up, the tokenizer's own tokens among them;
+"multilingual": all installed languages; "code": installed source code, JSON and prose about
+programs. The last two are windows of random length into files of this machine, cut anywhere: inside
+a word, inside CR LF, before a combining mark, in the middle of an indent.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from bpe_automata.testing import ADVERSARIAL
 
 KINDS = ("adversarial", "multilingual", "code")
 SMOKE_TOKENIZER = str(Path(__file__).with_name("smoke_tokenizer"))
-"""One of 400 tokens, part of the repository."""
+"""A tokenizer of 400 tokens, part of the repository."""
 
-# What is on this machine.
+# Texts of this machine.
 
 CODE = (
     *(".py", ".pyi", ".json", ".md", ".toml", ".txt", ".rst", ".yaml", ".yml", ".ini", ".cfg"),
@@ -35,13 +35,13 @@ CODE = (
 FILES_OF_A_SUFFIX, CATALOGUES, MADE_UP = 150, 300, 400
 LONGEST_DOCUMENT = 16_384
 LONGEST, LONGEST_MADE_UP = 200, 60
-"""Characters of the longest window; lengths are log-uniform, so the mean is about 38. What is made
-up has about a token for each byte, and to have much of it would be slow."""
+"""Characters of the longest window; lengths are log-uniform, so the mean is about 38. Made-up text
+has about a token for each byte, and longer windows of it would be slow."""
 
 
 def windows(kind: str, n: int, rng: random.Random) -> Iterator[str]:
-    """`n` pieces of multilingual text or of code, the sources in turn; every third begins at white
-    space, most often a line's end with the indent after it."""
+    """`n` pieces of multilingual text or of code, from the sources in turn; every third begins at
+    white space, most often at a line's end with the indent after it."""
     sources = documents(kind)
     for k in range(n):
         some, longest = sources[k % len(sources)]
@@ -57,7 +57,7 @@ def windows(kind: str, n: int, rng: random.Random) -> Iterator[str]:
 
 @lru_cache(maxsize=2)
 def documents(kind: str) -> list[tuple[list[str], int]]:
-    """(the documents of each source that is there, characters of the longest window)."""
+    """(documents, characters of the longest window) for each source that is installed."""
     rng = random.Random(kind)
     if kind == "code":
         found = [(code("purelib", rng), LONGEST), (code("stdlib", rng), LONGEST)]
@@ -68,8 +68,8 @@ def documents(kind: str) -> list[tuple[list[str], int]]:
 
 
 def code(folder: str, rng: random.Random) -> list[str]:
-    """A part of each of some files below a folder of Python, as many of each suffix. What is
-    installed below the standard library is another source."""
+    """A part of each of some files below a folder of Python, equally many of each suffix. Packages
+    installed below the standard library are another source."""
     by_suffix: dict[str, list[Path]] = {}
     for here, folders, files in os.walk(sysconfig.get_path(folder)):
         folders[:] = sorted(set(folders) - {"__pycache__", "site-packages"})
@@ -81,7 +81,7 @@ def code(folder: str, rng: random.Random) -> list[str]:
 
 
 def cjk_encodings() -> list[str]:
-    """What the standard library's tests of East Asian encodings read."""
+    """The texts of the standard library's tests of East Asian encodings."""
     root = Path(sysconfig.get_path("stdlib")) / "test" / "cjkencodings"
     return [text for path in sorted(root.glob("*-utf8.txt")) if (text := text_of(path))]
 
@@ -105,8 +105,8 @@ def messages_of(path: Path) -> dict[object, str] | None:
 
 
 def made_up(rng: random.Random) -> list[str]:
-    """Words of random characters, a document for each script and some that mix them: what no other
-    source has, scripts that few people write among them."""
+    """Words of random characters, a document for each script (rare ones too) and some that mix
+    scripts, which no other source has."""
     letters_of: dict[str, list[str]] = {}
     for character in map(chr, range(0x80, 0x20000)):
         if unicodedata.category(character)[0] in "LMN":
@@ -131,17 +131,17 @@ def text_of(path: Path) -> str | None:
 
 
 def cut(text: str, rng: random.Random) -> str:
-    """At most `LONGEST_DOCUMENT` characters of a text, from a random place."""
+    """At most `LONGEST_DOCUMENT` characters of a text, from a random position."""
     start = rng.randrange(max(1, len(text) - LONGEST_DOCUMENT))
     return text[start : start + LONGEST_DOCUMENT]
 
 
 def some(items: list[Path], most: int, rng: random.Random) -> list[Path]:
-    """All of them, or so many by lot."""
+    """All items, or `most` random ones."""
     return items if len(items) <= most else rng.sample(items, most)
 
 
-# What trips tokenizers up.
+# Pieces that trip tokenizers up.
 
 MOST_PIECES, MOST_TOKENS_CHANGED, LONGEST_TOKEN = 14, 4, 16
 FOREIGN: tuple[str, ...] = (
@@ -150,12 +150,12 @@ FOREIGN: tuple[str, ...] = (
     *("ᄒ", "ᅡ", "ᆫ", "각", "ᆨ", "が", "か\u3099", "ﬀ", "\u0323", "\u0307", "q\u0307\u0323"),
     *("\u0378", "𝔘", "ꙮ", "🜁", "\x85", "\x1b", "\x0b", "\x1c", "\u2009", "\u180e"),
 )
-"""What normalizers, metaspaces and byte fallback trip over."""
+"""Pieces that normalizers, metaspaces and byte fallback trip over."""
 
 
 class Adversary:
-    """Draws from one tokenizer with one seed: four in five pieces are common to all tokenizers, the
-    others are its own tokens, its added tokens, and their halves."""
+    """Adversarial texts for one tokenizer and seed: four in five pieces are the same for all
+    tokenizers, the others are its own tokens, its added tokens, and their halves."""
 
     def __init__(self, tokenizer: Tokenizer, rng: random.Random) -> None:
         self.tokenizer, self.rng = tokenizer, rng
@@ -180,9 +180,9 @@ class Adversary:
         return (self.text() for _ in range(n))
 
     def resegmented(self, ids: Sequence[int], text: str) -> list[int]:
-        """Other ids for the same bytes: on a few tokens in a row, or throughout. Sometimes the
-        space that the tokenizer puts before a text is lost, or the ids spell `text` as it was
-        before it was normalized (`ids` are its own)."""
+        """Other ids for the same bytes: for a few tokens in a row, or for all. Sometimes the space
+        that the tokenizer puts before a text is dropped, or the ids spell `text` as it was before
+        normalization. ids: the text's own."""
         if self.rng.random() < 0.1:
             return self._spelled(text.encode("utf-8"))
         first, last = 0, len(ids)

@@ -1,9 +1,9 @@
 """The regexes of the exactness experiments, and random walks through the masks of a constraint,
-with their completion to a text that it accepts.
+which are completed to a text that it accepts.
 
-The regexes are the lines of `regexes.tsv`: group, name and regex, as it stands. FINITE ones, of at
-most 20,000 strings each, have their masks compared with the trie of `encode` at every prefix;
-VARIED ones, most of them infinite, are for the walks.
+The regexes are the lines of `regexes.tsv`: group, name and regex, unescaped. The masks of FINITE
+ones, of at most 20,000 strings each, are compared with the trie of `encode` at every prefix; VARIED
+ones, most of them infinite, are for the walks.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from bpe_automata._kernels.bits import members
 from bpe_automata.automata.linked import explicit
 
 STEPS = 400
-"""A completion may take this many ids, and one more for each byte of the shortest one."""
+"""A completion may take this many ids, and one more for each byte of the shortest completion."""
 ASTRAY = 0.1
-"""The share of random steps in a completion: the nearest way alone may lead round in circles."""
+"""The share of random steps in a completion: the shortest way alone may lead in circles."""
 MOST_IDS, CANDIDATES = 80, 48
 """`random_ids` chooses at most 80 ids at random: each among 48 that are drawn from its mask, and
 those of the mask that have one byte."""
 
 
 class CannotFinishError(Exception):
-    """A walk came to where nothing is allowed, or did not find acceptance; holds the ids."""
+    """A walk came to a dead end, or did not reach an accepting state. It holds the ids."""
 
 
 def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[int], Any]:
-    """Up to `most` random ids from the start, and the state there. Ends early where only
-    end-of-sequence is left."""
+    """Up to `most` random ids from the start, and the state after them. Ends early if only
+    end-of-sequence is allowed."""
     engine = constraint.engine
     ids: list[int] = []
     state = engine.initial()
@@ -49,9 +49,9 @@ def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[in
 
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
-    """Random ids up to acceptance. Each id is chosen by the state that it leads to: all states that
-    candidates lead to are equally likely, so that quotes and braces come as often as letters do.
-    After a random number of ids `finish` takes over. Raises CannotFinishError."""
+    """Random ids up to an accepting state. All states that the candidates for an id lead to are
+    equally likely, so that quotes and braces come as often as letters do. After a random number of
+    ids `finish` takes over. Raises CannotFinishError."""
     engine = constraint.engine
     ids, state = list[int](), engine.initial()
     for _ in range(rng.randrange(1, MOST_IDS + 1)):
@@ -83,8 +83,8 @@ def text_ids(constraint: Constraint, state: Any) -> np.ndarray:
 
 
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
-    """The ids, and further ones up to acceptance: mostly one that comes nearest to an accepting
-    state of the DFA, sometimes a random one. Raises CannotFinishError."""
+    """The ids, and more up to an accepting state: each mostly the one that comes nearest to an
+    accepting state of the DFA, sometimes a random one. Raises CannotFinishError."""
     engine, ids = constraint.engine, list(ids)
     distance = explicit(engine.dfa, "a walk home").far
     for _ in range(1 + STEPS + max(0, int(distance[engine.dfa_state(state)]))):
@@ -124,7 +124,7 @@ FINITE, VARIED = read(Path(__file__).with_name("regexes.tsv")).values()
 
 def own_finite(tokenizer: Tokenizer) -> dict[str, str]:
     """Finite regexes over the texts of at most three added tokens (end-of-sequence first, then the
-    last ones): whole, cut, and one after the other."""
+    last ones): in whole, in part, and one after the other."""
     contents = {token.id: token.content for token in tokenizer.description.added}
     ends = [contents[token] for token in tokenizer.eos_ids if token in contents]
     chosen = list(dict.fromkeys([*ends, *list(contents.values())[-3:]]))[:3]

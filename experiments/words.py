@@ -1,10 +1,10 @@
 """A word in its sentence, in the tokenizer's own tokens and in others that spell the same.
 
-The words, by category, and the templates of the sentences that they stand in are in `words.json`,
-chosen without looking at what models make of them. In each template `{}` is the word; any word of
-its category fits there. The numbers published of the example "weasel shark" are there too, by
+The words, by category, and the templates of their sentences are in `words.json`; they were chosen
+without looking at what models make of them. In each template `{}` is the word; any word of its
+category fits there. The file also has the published numbers of the example "weasel shark", by
 animal: P(mammal) / P(fish) after the word's own ids, and after ` s`, `har`, `k`. Source: the
-notebook beside the article (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4
+article's companion notebook (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4
 bits.
 """
 
@@ -30,7 +30,7 @@ PUBLISHED: dict[str, tuple[float, float]] = _DATA["published"]
 
 CUT, RANDOM, SMALLEST = WAYS = ("one token cut in two", "cut at random", "single characters")
 OWN, ANOTHER = "own", "another word"
-"""What is measured besides `WAYS`: the word's own ids, and a control."""
+"""The other measured ways than `WAYS`: the word's own ids, and a control."""
 _TRIES, _SHOWN = 30, 60
 
 
@@ -52,20 +52,20 @@ TEMPLATES: dict[str, list[Template]] = {
 
 
 def templates_of(category: str, number: int, count: int) -> list[Template]:
-    """Those that the word of this number stands in: so many (or all that there are), one after the
-    other from that of the word's own number on, so that no result decides which."""
+    """The templates for the word of this number: `count` of them (or all), one after the other from
+    the one of the word's own number on, so that no result decides which."""
     every = TEMPLATES[category]
     return [every[(number + k) % len(every)] for k in range(min(count, len(every)))]
 
 
 class SentenceError(BpeAutomataError):
-    """The tokens of a text do not spell it, so that no token can be found by its place in it."""
+    """The tokens of a text do not spell it, so that a word's tokens cannot be found in it."""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The canonical ids of a text, in three parts: before the tokens of the word, these tokens (all
-    that hold a part of it), and after."""
+    """The canonical ids of a text, in three parts: those before the word, those that hold a part of
+    it, and those after it."""
 
     before: tuple[int, ...]
     word: tuple[int, ...]
@@ -73,8 +73,8 @@ class Sentence:
 
 
 def sentence(tokenizer: Tokenizer, before: str, word: str, after: str) -> Sentence:
-    """The parts of a text. Raises SentenceError where the bytes of its tokens are others than its
-    own: a SentencePiece model may put a space before a text, others change its characters."""
+    """The parts of a text. Raises SentenceError if its tokens spell other bytes: a SentencePiece
+    model may put a space before a text, other tokenizers change its characters."""
     text = before + word + after
     ids = tokenizer.encode(text)
     spelled = [tokenizer.token_bytes(token) for token in ids]
@@ -107,8 +107,8 @@ def with_another_word(
 def other_ways(
     tokenizer: Tokenizer, word: Sequence[int], rng: random.Random
 ) -> dict[str, tuple[int, ...]]:
-    """Other ids for the same bytes, by the way that they are made; none twice, and none that is the
-    word's own. Where single characters are its own, single bytes are taken."""
+    """Other ids for the same bytes, by way; all different, and none the word's own. If single
+    characters are the word's own ids, single bytes are taken."""
     tokens = OrdinaryTokens(tokenizer)
     each = (tokens.cut_once(word, rng), tokens.at_random(word, rng), tokens.smallest(word))
     found: dict[str, tuple[int, ...]] = {}
@@ -128,7 +128,7 @@ class OrdinaryTokens:
         self._ids, self._longest = tokenizer.derived("ordinary tokens", _ordinary)
 
     def cut_once(self, word: Sequence[int], rng: random.Random) -> Iterator[tuple[int, ...]]:
-        """One of its tokens in two parts that are tokens; in random order."""
+        """Ways to cut one of the word's tokens in two tokens, in random order."""
         found = []
         for k, token in enumerate(word):
             data = self._tokenizer.token_bytes(token)
@@ -153,7 +153,7 @@ class OrdinaryTokens:
                 yield tuple(ids)
 
     def smallest(self, word: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Its characters one by one, and its bytes."""
+        """The word's characters one by one, then its bytes."""
         data = b"".join(map(self._tokenizer.token_bytes, word))
         single = [bytes([byte]) for byte in data]
         characters: list[bytes] = []
@@ -173,13 +173,13 @@ class OrdinaryTokens:
                 yield (self._ids[data[:end]], *rest)
 
     def _ends(self, data: bytes, at: int) -> list[int]:
-        """The places where a token of whole characters that begins at `at` may end."""
+        """The positions where a token of whole characters that begins at `at` may end."""
         ends = range(at + 1, min(len(data), at + self._longest) + 1)
         return [end for end in ends if data[at:end] in self._ids and is_utf8(data[at:end])]
 
 
 def _ordinary(tokenizer: Tokenizer) -> tuple[dict[bytes, int], int]:
-    """(bytes -> id, the greatest length); a byte's fallback token only where it has no other."""
+    """(bytes -> id, the greatest length); a byte's fallback token only if it has no other token."""
     fallback = frozenset(tokenizer.description.byte_tokens.values())
     ids: dict[bytes, int] = {}
     for token in sorted(range(tokenizer.n_ids), key=lambda token: token not in fallback):

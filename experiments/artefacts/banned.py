@@ -116,8 +116,7 @@ def runs(
 ) -> list[Row]:
     """A row for each mode, in the order in which they were timed. before: the text that the prompt
     ends in. No mode profits from an earlier one: each has a constraint and a ban of its own, and
-    the prompt is read again before its clock starts, which also removes what the earlier mode wrote
-    from the model's cache."""
+    its prompt is read before its clock starts, which removes other texts from a model's cache."""
     rows, first = list[Row](), turn % len(MODES)
     for mode in MODES[first:] + MODES[:first]:
         plain = banned.constraint
@@ -254,8 +253,7 @@ def split(by_bytes: dict[bytes, int], data: bytes, rng: np.random.Generator) -> 
 
 def written(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of texts. each: seconds for each id that stayed in the text; times: these seconds as
-    a multiple of the free text's, where every mode has an id; holds: is a banned word in the text?
-    """
+    a multiple of the free text's, if every mode has an id; holds: is a banned word in the text?"""
     found_ = rows.assign(each=rows["spent"] / rows["ids"].clip(lower=1))
     found_["kind"] = np.where(found_["number"].isna(), "the article's words", "random lists")
     found_["holds"] = found_["banned"].map(bool)

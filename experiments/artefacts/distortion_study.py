@@ -13,9 +13,8 @@ The distance of the lift is the sum of three parts:
             + rest (TV of canonical with weights)
 
 These parts come from removing first the other tokenizations, then masking step by step. In the
-other order they differ: the lift with weights is exact, so myopia = TV lift, and tokenization =
--rest. The mean over both orders is the Shapley value of each part; that of tokenization cannot
-exceed one half.
+other order myopia = TV lift and tokenization = -rest, because the lift with weights is exact. The
+mean over both orders is each part's Shapley value; for tokenization at most one half of TV lift.
 
 Where each answer is one token, the canonical mask acts on one step. By construction its
 distribution is then the model's own given canonical ids, and its distance is at most the mass on

@@ -98,7 +98,7 @@ def share(n: int, kind: str) -> int:
 
 
 def of_package(config: Config, package: str) -> list[Row]:
-    """The rows of each tokenizer that a package brings; refused: why one is not read or modelled."""
+    """The rows of each tokenizer of a package; refused: why it is not read, or not modelled."""
     rows = list[Row]()
     with tempfile.TemporaryDirectory() as scratch:
         archive = deployed.fetched(package, Path(scratch))
@@ -247,8 +247,7 @@ class ReencodedPairs:
     back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
     are tried as they stand, all others after a line feed, whose own ids must come back before them.
     A first id that is only that space passes if more follows. Bytes that are not whole characters
-    are no text: such ids and pairs are left to BPE alone.
-    """
+    are no text: such ids and pairs are left to BPE alone."""
 
     name = "re-encoded pairs"
 

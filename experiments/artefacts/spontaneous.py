@@ -43,7 +43,7 @@ PROBE = 1.0
 
 @dataclass(frozen=True)
 class Config:
-    """texts: of each model, temperature and kind, whose prompts take turns; ids: the most of one."""
+    """texts: per model, temperature and kind, whose prompts take turns; ids: the most of a text."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     temperatures: tuple[float, ...] = (0.3, 0.7, 1.0, 1.3, 1.6)

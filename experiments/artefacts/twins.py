@@ -6,8 +6,7 @@ weights, and read windows that begin at the same positions, in the same order. T
 number of steps, with the same number of ids; drawn ids are shorter, so the dropout twin reads less
 text from each window. On files that neither has seen, three things are measured:
 
-- the loss on the tokenizer's ids, and on drawn ones;
-- the loss on the rest of a passage after one token in it was cut in two;
+- the loss on the tokenizer's ids, on drawn ones, and after one token in a passage was cut in two;
 - how far the lift and canonical are from the twin's own distribution over a few answers, exactly.
 
 Larger twins: `--width 512 --layers 8 --heads 8 --batch 64 --rate 0.001`, on a GPU if there is one.
