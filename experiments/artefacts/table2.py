@@ -1,12 +1,12 @@
 """The article's Table 2, published and measured: what CartesianMerge costs on function calls.
 
 Step 1 makes the automaton of the tokenizer. Step 2 makes the lift: the mask of each of its states.
-Step 3 finds the relevant states of the product; here it makes the rows of all configurations that
-ids lead to from the start (the ids after which acceptance can be reached), which it is given. The
-pass that also finds them does the work of steps 2 and 3, and is timed separately. Step 4 makes a
-mask. The schemas are Glaiveai2K of MaskBench, closed, without white space; the masks are those
-along a valid instance, or else the shortest text. The published algorithms in plain Python run on
-the merge table alone, as does the eager engine on the same schemas.
+Step 3 finds the relevant states of the product; here it is given all configurations to which ids
+lead from the start (all can reach acceptance), and makes their rows. The pass that also finds the
+configurations does the work of steps 2 and 3, and is timed separately. Step 4 makes a mask. The
+schemas are Glaiveai2K of MaskBench, closed, without white space; the masks are those along a valid
+instance, or else the shortest text. The published algorithms in plain Python run on the merge table
+alone, as does the eager engine on the same schemas.
 
 Step 1 is also compared by itself on the complete table, for each pair of tokens: Algorithm 3
 against the package's rectangles. Last comes what Vegas segments save where token automata are

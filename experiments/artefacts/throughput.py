@@ -2,8 +2,8 @@
 
 The same loop (`experiments.batched`) samples from one model in one process: in each round the batch
 is sampled once without a constraint and once under each, so that slow drift of the machine affects
-all alike. The result is the ratio within a round. No text of the languages is ever complete, and
-nothing else ends a sample, so all samples have the same length. The host packs masks while the
+all alike. The result is the ratio within a round. A text of the languages can always go on, and
+nothing ends a sample early, so all samples have the same length. The host packs masks while the
 model reads the last ids; they are applied on the model's device.
 
 `throughput-gpu` is the same on a GPU, with longer rounds and larger batches.

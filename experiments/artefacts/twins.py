@@ -4,7 +4,7 @@ Small twins are trained on one text (`experiments.dropout`): `plain` on the toke
 `dropout` on ids that BPE-dropout draws anew each time. Twins of one seed begin with the same
 weights, and read windows that begin at the same positions, in the same order. They take the same
 number of steps, with the same number of ids; drawn ids are shorter, so the dropout twin reads less
-text from each window. On files that neither has seen, three things are measured:
+text from each window. On files that neither has seen, these are measured:
 
 - the loss on the tokenizer's ids, on drawn ones, and after one token in a passage was cut in two;
 - how far the lift and canonical are from the twin's own distribution over a few answers, exactly.
