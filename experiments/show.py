@@ -69,11 +69,11 @@ def several(format_: Format = three) -> Format:
 def interval(format_: Format = three) -> Format:
     """(value, low, high): 0.12 [0.08, 0.17]; of (low, high) the brackets alone."""
 
-    def shown(found: Sequence[float]) -> str:
+    def formatted(found: Sequence[float]) -> str:
         *value, low, high = map(format_, found)
         return " ".join([*value, f"[{low}, {high}]"])
 
-    return shown
+    return formatted
 
 
 def plain(value: Any) -> str:
@@ -125,9 +125,9 @@ def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) ->
     columns = list[list[str]]()
     for name in data:
         format_ = (formats or {}).get(str(name), plain)
-        shown = ["-" if is_missing(value) else format_(value) for value in data[name]]
-        is_left = not columns or any(re.search(r"[^\W\d_]{4}|`", cell) for cell in shown)
-        cells = [str(name), ":--" if is_left else "--:", *shown]
+        values = ["-" if is_missing(value) else format_(value) for value in data[name]]
+        is_left = not columns or any(re.search(r"[^\W\d_]{4}|`", cell) for cell in values)
+        cells = [str(name), ":--" if is_left else "--:", *values]
         columns.append([cell.replace("|", "\\|").replace("\n", " ") for cell in cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
 

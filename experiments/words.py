@@ -79,9 +79,9 @@ def sentence(tokenizer: Tokenizer, before: str, word: str, after: str) -> Senten
     ids = tokenizer.encode(text)
     spelled = [tokenizer.token_bytes(token) for token in ids]
     if b"".join(spelled) != text.encode():
-        shown = b"".join(spelled).decode(errors="replace")
+        other = b"".join(spelled).decode(errors="replace")
         raise SentenceError(
-            f"the tokens of {text[:_SHOWN]!r} spell {shown[:_SHOWN]!r}: take a model whose "
+            f"the tokens of {text[:_SHOWN]!r} spell {other[:_SHOWN]!r}: take a model whose "
             "tokenizer adds and changes nothing"
         )
     ends = list(accumulate(map(len, spelled)))

@@ -285,14 +285,14 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """A table of right answers, with the unfinished in brackets."""
     found = compared(rows)
-    found["shown"] = [
+    found["cell"] = [
         f"{100 * row['right'][0]:.1f}{' *' if row['p'] < ALPHA else ''} "
         f"({100 * row['unfinished']:.1f}, {100 * row['of the finished']:.1f})"
         for row in found.to_dict("records")
     ]
     title = "right (unfinished, right of the finished), %"
     found[title] = found[SETTING].agg(", ".join, axis=1)
-    table = found.pivot(index=title, columns="method", values="shown")
+    table = found.pivot(index=title, columns="method", values="cell")
     table = table.loc[found[title].unique(), METHODS].fillna("-").reset_index()
     return {
         "accuracy": f"""{show.markdown(table)}

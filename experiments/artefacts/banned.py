@@ -271,7 +271,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     lists, ours = texts[texts["number"].notna()], texts[texts["number"].isna()].copy()
     ours["prompt, ban"] = ours["prompt"] + ", " + ours["ban"]
     ours["ms a token"] = 1e3 * ours["each"]
-    shown = ours[["prompt, ban", "mode", "text", "banned", "acted", "passes", "ms a token"]]
+    answers = ours[["prompt, ban", "mode", "text", "banned", "acted", "passes", "ms a token"]]
     back = ours[ours["mode"] == "rollback"].explode("rollbacks").dropna(subset=["rollbacks"])
     columns = ["back to position", "id banned there", "because of", "ids thrown away"]
     log = pd.DataFrame([*back["rollbacks"]], columns=columns)
@@ -292,7 +292,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     formats["ms a token"] = whole
     sized = {"sequences of ids": "{:.3g}".format}
     return [
-        Table(f"The article's words: {words} after `{PROMPT}`", shown, formats, note),
+        Table(f"The article's words: {words} after `{PROMPT}`", answers, formats, note),
         Table("Log of the rollbacks", log, {"id banned there": str}),
         Table("Their spellings as one automaton", sizes.drop_duplicates(), sized),
         lists_table(lists),

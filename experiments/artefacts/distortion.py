@@ -348,5 +348,5 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
             {p["canonical"]:.3f}. (Without a mask both names together have
             {president["mass"].max():.1e}: masks distort most where the answers are unlikely.)"""
     _, far, *_, sizes = tables(rows)
-    shown = far.data[far.data["prompt"].isin(SHOWN)].iloc[:, :-1]
-    return said | {"distortion": show.markdown(shown, far.formats), "table1": sizes.lines()}
+    chosen = far.data[far.data["prompt"].isin(SHOWN)].iloc[:, :-1]
+    return said | {"distortion": show.markdown(chosen, far.formats), "table1": sizes.lines()}

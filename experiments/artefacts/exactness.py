@@ -303,11 +303,11 @@ def named_of(rows: pd.DataFrame) -> pd.DataFrame:
 def laws(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each named tokenizer."""
     found = sums(named_of(rows))
-    shown = pd.DataFrame({"tokenizer": found.index})
+    data = pd.DataFrame({"tokenizer": found.index})
     for law in LAWS:
         each = zip(found["tried", law], found["mistakes", law], strict=True)
-        shown[f"{law}, mistakes"] = [f"{tried:,}, **{mistakes:,}**" for tried, mistakes in each]
-    return shown
+        data[f"{law}, mistakes"] = [f"{tried:,}, **{mistakes:,}**" for tried, mistakes in each]
+    return data
 
 
 def rivals(rows: pd.DataFrame) -> pd.DataFrame:
@@ -337,22 +337,22 @@ def everyone(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each tokenizer, those of a family together."""
     facts = rows[rows["law"] == "facts"].reindex(columns=["tokenizer", "ids", "refused"])
     listed = pd.DataFrame(deployed.listed()).rename(columns={"name": "tokenizer"})
-    found, shown = sums(rows), facts.merge(listed, on="tokenizer", how="left")
-    begin = shown["tokenizer"].str.partition("-")[0]
+    found, data = sums(rows), facts.merge(listed, on="tokenizer", how="left")
+    begin = data["tokenizer"].str.partition("-")[0]
     family = begin.map(lambda name: FAMILIES.get(name, name.capitalize()))
-    shown["family"] = shown["family"].fillna(family)
-    shown["package"] = (shown["package"] + " " + shown["version"]).fillna("(by its name)")
-    shown = shown.fillna({"kind": "BPE"})
-    wrong = found["mistakes"].sum(axis=1).reindex(shown["tokenizer"]).to_numpy()
-    shown["outcome"] = np.where(wrong == 0, "exact", "**not exact**")
-    shown.loc[shown["refused"].notna(), "outcome"] = "refused"
+    data["family"] = data["family"].fillna(family)
+    data["package"] = (data["package"] + " " + data["version"]).fillna("(by its name)")
+    data = data.fillna({"kind": "BPE"})
+    wrong = found["mistakes"].sum(axis=1).reindex(data["tokenizer"]).to_numpy()
+    data["outcome"] = np.where(wrong == 0, "exact", "**not exact**")
+    data.loc[data["refused"].notna(), "outcome"] = "refused"
     for law in (TEXTS, MASKS):
-        shown[law] = found["tried", law].reindex(shown["tokenizer"]).to_numpy()
-    shown["why"] = shown["refused"].astype(object).fillna("")
-    order = {family: k for k, family in enumerate(dict.fromkeys(shown["family"]))}
-    shown = shown.sort_values("family", key=lambda names: names.map(order), kind="stable")
+        data[law] = found["tried", law].reindex(data["tokenizer"]).to_numpy()
+    data["why"] = data["refused"].astype(object).fillna("")
+    order = {family: k for k, family in enumerate(dict.fromkeys(data["family"]))}
+    data = data.sort_values("family", key=lambda names: names.map(order), kind="stable")
     columns = ["tokenizer", "family", "package", "kind", "ids", "outcome", TEXTS, MASKS, "why"]
-    return shown[columns]
+    return data[columns]
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:

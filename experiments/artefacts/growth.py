@@ -295,7 +295,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     compared = sum(map(len, done["equal to"])) + wrong
     least = done.dropna(subset=["minimal"])
     large = least[least["family"].isin(("[a-z]{n}", ".{n}"))].groupby("family").last()[::-1]
-    shown = [
+    sizes = [
         f"`{row['regex']}` has {row['minimal'][1] / 1e6:.1f} million transitions"
         for _, row in large.iterrows()
     ]
@@ -304,5 +304,5 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         an automaton down, as languages: {compared} pairs of automata for {found["regex"].nunique()}
         regexes, {f"{wrong} of them differ" if wrong else "all are equal"}. What makes DirectMerge
         and explicit products impractical is not their steps but their result: the minimal automaton
-        of {", that of ".join(shown)}. The lazy product never writes it down."""
+        of {", that of ".join(sizes)}. The lazy product never writes it down."""
     }

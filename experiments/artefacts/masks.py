@@ -370,24 +370,24 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """What one tokenizer shows: constraints, schemas, what is admitted, starts."""
     tokenizer, some = shown_of(rows)
 
-    def shown(data: pd.DataFrame) -> str:
+    def in_markdown(data: pd.DataFrame) -> str:
         return table("", data.drop(columns="tokenizer", errors="ignore")).lines()
 
     constraints, schemas = (
         summary(some, part).reindex(columns=IN_SHORT) for part in ("constraints", "schemas")
     )
     return {
-        "masks in short": shown(constraints),
+        "masks in short": in_markdown(constraints),
         "masks": f"""`python -m experiments masks` with {tokenizer} ([all](paper_figures/masks.md)),
             over the constraints:
 
-            {shown(constraints)}
+            {in_markdown(constraints)}
 
             and over the valid texts of MaskBench schemas:
 
-            {shown(schemas)}""",
+            {in_markdown(schemas)}""",
         "masks admitted": f"""With {tokenizer}; {ADMITS}.
 
-            {shown(admits_of(some))}""",
-        "masks starts": shown(starts_of(some)[["start", "seconds", "MB"]]),
+            {in_markdown(admits_of(some))}""",
+        "masks starts": in_markdown(starts_of(some)[["start", "seconds", "MB"]]),
     }

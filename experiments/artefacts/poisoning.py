@@ -174,8 +174,8 @@ def ratios(loaded: LoadedModel, animal: str) -> Row:
     logs = after_words(loaded, text, ways, (len(text.after),))[:, 0]
     found = [float(f"{one / other:.6g}") for one, other in logs[:, answers].exp().tolist()]
     pieces = [tuple(map(tokenizer.token_bytes, way)) for way in ways]
-    shown = [[visible_tokens(tokenizer, way), r] for way, r in zip(ways, found, strict=True)]
-    return {"ways": shown, "split": pieces.index(SPLIT) if SPLIT in pieces else None}
+    found_by_way = [[visible_tokens(tokenizer, way), r] for way, r in zip(ways, found, strict=True)]
+    return {"ways": found_by_way, "split": pieces.index(SPLIT) if SPLIT in pieces else None}
 
 
 # What the rows say. Medians and means are over words, templates and ways; intervals come from

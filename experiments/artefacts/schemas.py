@@ -348,8 +348,8 @@ def walks_of(rows: pd.DataFrame) -> list[Table]:
     """A line for each style; every walk that failed."""
     some = rows[rows["part"] == WALKS]
     notes = f"{some['walks'].isna().sum()} more schemas were refused"
-    shown = sums(some).reset_index().rename(columns={"different": "different texts"})
-    found = [Table("Random walks through the masks of schemas", shown, {}, notes)]
+    data = sums(some).reset_index().rename(columns={"different": "different texts"})
+    found = [Table("Random walks through the masks of schemas", data, {}, notes)]
     wrong = some[some["walks"].notna()].explode("failures").dropna(subset="failures")
     if len(wrong):
         told = pd.DataFrame(wrong["failures"].tolist(), index=wrong.index)[["why", "text"]]
@@ -378,7 +378,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """What is said of engines, of YAML, and of walks."""
-    shown, _, files, *_ = tables(rows)
+    by_engine, _, files, *_ = tables(rows)
     named = "; ".join(f"{what} {plain(n)}" for what, n in files.data.itertuples(index=False))
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
     walks = sums(rows)
@@ -390,7 +390,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         "schemas": f"""`python -m experiments schemas`: the schemas of MaskBench, with `jsonschema`
             as the judge ([tables](paper_figures/schemas.md)).
 
-            {shown.lines(*columns, *shown.data.columns[-4:])}""",
+            {by_engine.lines(*columns, *by_engine.data.columns[-4:])}""",
         "schemas yaml": f"""Schemas of SchemaStore as YAML, with files that come with them: {named}
             ([table](paper_figures/schemas.md#yaml-schemas-of-schemastore-with-files)).""",
         "walks": f"""`python -m experiments schemas` writes at random under the masks, too: {texts},

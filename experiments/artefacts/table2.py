@@ -386,7 +386,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     found["said"] = [f"{ratio:.2f} ({share:.0%})" for ratio, share in each]
     wide = found.pivot(index="tokenizer", columns="variant", values="said")[[*names]]
     wide = wide.rename(columns=names).reindex(found["tokenizer"].unique())
-    shown = markdown(wide.reset_index(names="times faster than without"))
+    speeds = markdown(wide.reset_index(names="times faster than without"))
     return {
         "geometry": f"""{markdown(pd.DataFrame(lines, columns=[what, "seconds", "kept"]))}
 
@@ -395,5 +395,5 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         medians, by what is cached; in brackets the share of the parts that were found
         ([table](paper_figures/table2.md)):
 
-        {shown}""",
+        {speeds}""",
     }
