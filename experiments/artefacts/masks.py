@@ -32,10 +32,10 @@ from bpe_automata import Tokenizer
 from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
 from experiments import engines, show
-from experiments.apart import apart
 from experiments.engines import PEERS, Begin, PeerError, Session, passes, refusals
 from experiments.files import ROOT, lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
+from experiments.isolated import isolated
 from experiments.lab import Row
 from experiments.resources import settled, spent
 from experiments.show import Figure, Table, duration, whole
@@ -117,7 +117,7 @@ def measure(
         return started(config, tokenizer, what)
     if engine in PEERS and PEERS[engine].version() is None:
         raise MissingDependencyError(f"{engine} is not installed: {PEERS[engine].install}")
-    rows = [*apart(config.longest, asked, config, tokenizer, part, engine)]
+    rows = [*isolated(config.longest, asked, config, tokenizer, part, engine)]
     if not rows:
         raise PeerError(f"{engine} does not start")
     head = {"label": engines.label(engine), **rows[0]}

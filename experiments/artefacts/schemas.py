@@ -41,9 +41,9 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import json_schema, yaml_schema
 from experiments import engines, inputs
-from experiments.apart import apart
 from experiments.engines import Begin, passes, refusals
 from experiments.inputs import Case, schema_cases, shuffled, tokenizer_of, yaml_cases, yaml_text
+from experiments.isolated import isolated
 from experiments.judge import checker, judge_of
 from experiments.lab import Row
 from experiments.resources import spent
@@ -105,7 +105,7 @@ def measure(config: Config, part: str, name: str = "", style: str = "") -> list[
         if remaining <= 0:
             break
         first, begun = len(rows), list[str]()
-        for row in apart(config.longest, asked, config, part, first, remaining):
+        for row in isolated(config.longest, asked, config, part, first, remaining):
             rows += [row] if "status" in row else []
             begun += [] if "status" in row else [row["name"]]
         if len(begun) > len(rows) - first:  # the process ended at this schema

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.apart import apart
 from experiments.engines import PEERS, engine_of
+from experiments.isolated import isolated
 
 
 @pytest.mark.parametrize("name", ["llguidance", "glrmask", "xgrammar", "outlines_core"])
@@ -27,8 +27,8 @@ def test_each_peer_makes_the_mask_of_the_lift(smollm2_tokenizer, name, source):
 
 def test_rows_end_where_the_process_does(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
-    assert [row["k"] for row in apart(60, rows_until, 3)] == [0, 1, 2]
-    assert [row["k"] for row in apart(0.5, rows_until, 3, 1)] == [0]
+    assert [row["k"] for row in isolated(60, rows_until, 3)] == [0, 1, 2]
+    assert [row["k"] for row in isolated(0.5, rows_until, 3, 1)] == [0]
 
 
 def rows_until(n, slow=None):

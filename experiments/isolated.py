@@ -19,7 +19,7 @@ STARTING = 300.0
 """The most seconds until the first row."""
 
 
-def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) -> Iterator[Row]:
+def isolated(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) -> Iterator[Row]:
     """The rows that a module's function yields from these arguments in a separate process, with one
     thread for each library. They end early if the process crashes, or is ended because one row took
     more than so many seconds."""
@@ -39,7 +39,7 @@ def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) ->
 
 
 def serve() -> None:
-    """The other end of `apart`. Rows go to stdout, anything else that is printed to stderr."""
+    """The other end of `isolated`. Rows go to stdout, anything else that is printed to stderr."""
     out, sys.stdout = sys.stdout, sys.stderr
     rows_of, given = pickle.load(sys.stdin.buffer)
     for row in rows_of(*given):
