@@ -176,11 +176,11 @@ BYTES = 64_000_000
 
 
 class BoundedMemo(Generic[K, V]):
-    """About `BYTES` of entries that take some `entry_bytes` each, and room for 64 at least. For any
-    number of threads."""
+    """About `BYTES` of entries that take some `entry_bytes` each, and room for `least` in any case.
+    For any number of threads."""
 
-    def __init__(self, entry_bytes: int) -> None:
-        self._most = max(64, BYTES // max(1, entry_bytes))
+    def __init__(self, entry_bytes: int, least: int = 64) -> None:
+        self._most = max(least, BYTES // max(1, entry_bytes))
         self._entries: dict[K, V] = {}
         self.get = self._entries.get
 

@@ -18,9 +18,10 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from bpe_automata import Tokenizer
 from bpe_automata._storage import cache_folder
@@ -211,7 +212,11 @@ def write_weights(gguf: Path, folder: Path) -> None:
     """Writes the model that transformers reads from a GGUF file into the existing `folder`, as
     config.json and float32 safetensors, which load in a second instead of half a minute. The
     weights are those of the quantized file, not of the model before quantization."""
-    model = load_causal_lm(str(gguf.parent), require("torch").float32, gguf_file=gguf.name)
+    # transformers reads the file twice, and makes the table of names again for each module.
+    package, slow = require("gguf"), ("GGUFReader", "get_tensor_name_map")
+    once = {name: cache(getattr(package, name)) for name in slow}
+    with mock.patch.multiple(package, **once):
+        model = load_causal_lm(str(gguf.parent), require("torch").float32, gguf_file=gguf.name)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     del config["quantization_config"]  # with it transformers refuses to save the model
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

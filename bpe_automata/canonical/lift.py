@@ -15,7 +15,14 @@ from bpe_automata.canonical.arrays import Base, Trie
 from bpe_automata.canonical.lifting import lead_on, read_mask
 from bpe_automata.canonical.prefixed import PrefixedDfa
 from bpe_automata.canonical.reader import Reader
-from bpe_automata.canonical.tables import MOST_IDS, Tables, fixed, kinds_of_rows, packed_trie
+from bpe_automata.canonical.tables import (
+    MOST_IDS,
+    Tables,
+    fixed,
+    kinds_of_rows,
+    memo_of_slices,
+    packed_trie,
+)
 from bpe_automata.canonical.vocabulary import vocabulary_trie
 from bpe_automata.tokenizer.alphabet import build_alphabet, is_utf8
 from bpe_automata.tokenizer.tokenizer import Tokenizer
@@ -34,7 +41,7 @@ class LiftTables(Tables):
         ids = (i for i in range(tokenizer.n_ids) if i not in added)
         trie = vocabulary_trie(tokenizer.spellings, ids)
         self.tokenizer, self.n_ids, self.deepest = tokenizer, tokenizer.n_ids, int(trie.deepest)
-        self.lock, self.slices = Lock(), {}
+        self.lock, self.slices = Lock(), memo_of_slices(trie)
         utf8 = build_alphabet([], ()).utf8
         self.text = fixed(utf8, np.zeros((1, 1), np.int32), np.ones((1, 2), np.bool_))
         (self.kinds,) = fixed(kinds_of_rows(utf8))

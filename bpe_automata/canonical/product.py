@@ -316,8 +316,7 @@ class Product(Reader):
     def detour(self) -> int:
         """The most bytes that a proof so far had to read to come to a configuration from which
         acceptance can be reached whatever the last id was. Includes slices."""
-        loops = [one.detour for one in list(self.tables.slices.values())]
-        return max([self.own_detour, *loops])
+        return max(self.own_detour, self.tables.detour)
 
     @property
     def own_detour(self) -> int:

@@ -78,7 +78,7 @@ class Reader:
         if found is None:
             with t.lock:
                 found = t.slices.get(key) or Slice(t, K, wide, length)
-                t.slices[key] = found
+                t.slices.put(key, found)
         return found
 
     def _depth(self, q: int, K: np.ndarray, wide: bool) -> int:

@@ -109,6 +109,9 @@ class Slice:
         if cached_row is not None:
             return cached_row[0]
         found = self._surely(H, product) if a == 0 else self.taken(0, H, product)
+        if self.detour > self._tables.detour:
+            with self._tables.lock:
+                self._tables.detour = max(self._tables.detour, self.detour)
         odd = self._read_otherwise(a)
         if found is not None and len(odd):
             gone = np.zeros(found.surely.shape[1] * 32, np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import distances
 from bpe_automata._limits import check_fits
-from bpe_automata._sharing import Immutable, Lock, cached
+from bpe_automata._sharing import BoundedMemo, Immutable, Lock, cached
 from bpe_automata.automata.parts import PLAIN
 from bpe_automata.canonical import stored
 from bpe_automata.canonical.arrays import HARMLESS, NODE, Room, Trie
@@ -121,9 +121,18 @@ _NO_TEXTS = np.empty((0, 3), np.int32), np.empty(0, np.uint8)
 NO_ADDED = fixed(_NOTHING, _NOTHING, _NOTHING, _NONE_AFTER, *_NO_TEXTS)
 
 
+_MANY_SLICES = 32  # more than the languages of a server have in use at once
+
+
+def memo_of_slices(trie: VocabularyTrie) -> BoundedMemo[tuple[bytes, bool, int], Any]:
+    """For the slices of a vocabulary, each of which may hold nearly all nodes of its trie."""
+    return BoundedMemo(len(trie.label) * NODE.itemsize, _MANY_SLICES)
+
+
 class Tables(Immutable):
     """The tables of a tokenizer for a `Reader`; see `arrays.Base` for what the tuples hold. by_id:
     int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see `kinds_of_rows`;
+    slices: those in use, of which the oldest are dropped; detour: the most of all their detours;
     any_text: the tokenizer's product with all texts, once it was needed."""
 
     n_ids: int
@@ -133,7 +142,8 @@ class Tables(Immutable):
     by_id: np.ndarray
     kinds: np.ndarray
     lock: Lock
-    slices: dict[tuple[bytes, bool, int], Any]
+    slices: BoundedMemo[tuple[bytes, bool, int], Any]
+    detour: int = 0
     groups: Any
     any_text: Any = None
 
@@ -183,7 +193,7 @@ class TokenizerTables(Tables):
         (self.kinds,) = fixed(kinds_of_rows(utf8))
         steadily = np.where(steady, text.next, -1).astype(np.int32)
         self.steady_text = fixed(utf8, steadily, told)
-        self.lock, self.slices = Lock(), {}
+        self.lock, self.slices = Lock(), memo_of_slices(trie)
 
     @cached
     def groups(self) -> Groups:
