@@ -334,18 +334,16 @@ def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
 
 def load(name: str) -> Any:
     """The module of an artefact."""
-    return importlib.import_module(f"experiments.artefacts.{stem(name)}")
+    return importlib.import_module(f"experiments.artefacts.{path_of(name).stem}")
 
 
-def stem(name: str) -> str:
-    """The stem of an artefact's file."""
-    return name.removesuffix(GPU).replace("-", "_")
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
 
 
 def headline(name: str) -> str:
     """The first line of an artefact's docstring, without importing it."""
-    tree = ast.parse((FOLDER / f"{stem(name)}.py").read_text("utf-8"))
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(path_of(name).read_text("utf-8"))) or "").partition("\n")[0]
 
 
 def default(name: str, module: Any = None) -> Any:

@@ -213,9 +213,9 @@ def write_weights(gguf: Path, folder: Path) -> None:
     config.json and float32 safetensors, which load in a second instead of half a minute. The
     weights are those of the quantized file, not of the model before quantization."""
     # transformers reads the file twice, and makes the table of names again for each module.
-    package, slow = require("gguf"), ("GGUFReader", "get_tensor_name_map")
-    once = {name: cache(getattr(package, name)) for name in slow}
-    with mock.patch.multiple(package, **once):
+    names = "GGUFReader", "get_tensor_name_map"
+    once: dict[str, Any] = {name: cache(getattr(require("gguf"), name)) for name in names}
+    with mock.patch.multiple("gguf", **once):
         model = load_causal_lm(str(gguf.parent), require("torch").float32, gguf_file=gguf.name)
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     del config["quantization_config"]  # with it transformers refuses to save the model
