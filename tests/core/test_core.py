@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support import examples, named
 from support.laws import begun
 
-from bpe_automata import compile_regex, constrain, link_regex
+from bpe_automata import _sharing, compile_regex, constrain, link_regex
 from bpe_automata._kernels.bits import members
-from bpe_automata.canonical import product, reader, slices
+from bpe_automata.canonical import product, reader, slices, tables
 from bpe_automata.canonical.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
 from bpe_automata.canonical.canonical import CanonicalState
 from bpe_automata.constructions.cartesian_merge import CartesianMerge
@@ -172,6 +172,28 @@ def test_interruptions_change_nothing(smollm2_tokenizer, monkeypatch):
     assert interrupted.product.slice_of(interrupted.dfa.walk(b'"')) is not None
     for seed in range(2):
         assert same_walk(interrupted, whole, seed) > 2
+
+
+def test_slices_that_are_dropped_change_nothing(smollm2_tokenizer, monkeypatch):
+    """A tokenizer that keeps one slice, asked for several in turn, and one that keeps them all."""
+    dfas = [compile_regex(f"[{letters}]{{0,40}}") for letters in ("a-z ", "a-y ", "b-z ")]
+    engines = [[CartesianMerge(smollm2_tokenizer, dfa) for dfa in dfas]]
+    monkeypatch.setattr(slices, "_WORTH", 0)
+    monkeypatch.setattr(_sharing, "BYTES", 1)
+    monkeypatch.setattr(tables, "_MANY_SLICES", 1)
+    other = named("smollm2")
+    engines.append([CartesianMerge(other, dfa) for dfa in dfas])
+    states = [[engine.initial() for engine in every] for every in engines]
+    for token in smollm2_tokenizer.encode("bee seen some moon"):
+        for k in range(len(dfas)):
+            pairs = [(every[k], at[k]) for every, at in zip(engines, states, strict=True)]
+            all_, one = (engine.mask(state) for engine, state in pairs)
+            assert (all_ == one).all()
+            for at, (engine, state) in zip(states, pairs, strict=True):
+                at[k] = engine.step(state, token)
+    kept, few = (every[0].product.tables.slices for every in engines)
+    assert len(few._entries) == 1 < len(dfas) <= len(kept._entries)
+    assert engines[0][0].product.detour >= engines[1][0].product.detour > 0
 
 
 def test_an_id_that_is_dead_in_a_loop_is_in_no_slice(monkeypatch):
