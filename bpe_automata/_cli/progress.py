@@ -25,9 +25,10 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def step(arguments: argparse.Namespace, what: str) -> Iterator[Report]:
-    """Shows `what` while the body runs: on a terminal with the time, in a line that is removed at
-    the end; elsewhere as a line. Gives a function that takes how much is done, and of how much.
-    Raises MissingDependencyError if --progress was given on a terminal, and there is no rich."""
+    """Shows `what` while the body runs: on a terminal (that has rich, or if --progress asks for it)
+    with the time, in a line that is removed at the end; elsewhere as a line, if --progress asks for
+    it. Gives a function that takes how much is done, and of how much. Raises
+    MissingDependencyError if --progress was given on a terminal, and there is no rich."""
     wanted = arguments.progress
     if wanted is None:
         wanted = sys.stderr.isatty() and find_spec("rich") is not None
